@@ -16,8 +16,8 @@ What differs from the libraries' own defaults, beyond plain arguments:
 - PPO's rate falls linearly as CleanRL's does: the first update has the full rate, the last one 1/n of it.
 
 What stays the libraries' own: the initial weights (SBX's are Flax's: normal with variance 1/fan_in, biases
-zero), SAC's log-std clipped to [-20, 2], the factor 1/2 in the critic loss of both SACs (Adam hardly sees it).
-SBX's TD3 also has the factor 1/2, ascends the smaller of the two critics (not the first), and moves the target
+zero), SAC's log-std clipped to [-20, 2], a factor 1/2 in both SACs' critic loss (Adam ignores it, nearly).
+SBX's TD3 has the factor 1/2 too, ascends the smaller of its two critics, not the first, and moves the target
 networks at every update (not at every second).
 """
 
@@ -187,7 +187,7 @@ def td3_model(library: str, env: VecEnv, settings: dict[str, Any], seed: int) ->
 
 def ppo_model(env: VecEnv, settings: dict[str, Any], timesteps: int, seed: int) -> PPO:
     def rate(remaining: float) -> float:
-        # `remaining` already counts the rollout just collected: give it back, for a first update at full rate.
+        # `remaining` already counts the rollout just collected: give it back, so the first has full rate.
         return PPO_RATE * min(1.0, max(0.0, remaining) + ROLLOUT / timesteps)
 
     return PPO("MlpPolicy", env, device="cpu", learning_rate=rate, seed=seed, **settings)
