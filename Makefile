@@ -1,0 +1,43 @@
+# Every target sets up what it needs: the only things assumed are Python 3.11, make, git and a compiler.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: train test test-slow check format lock clean
+
+train: $(VENV)/.ready  ## train GAC on HalfCheetah-v5 for 240,000 transitions, evaluate it, draw its curve
+	@$(BIN)/geoact train HalfCheetah-v5 --timesteps 240000 --runs-dir runs
+	@run=$$(ls -td runs/HalfCheetah-v5__gac__s0__*/ | head -1) && run=$${run%/} && \
+	 $(BIN)/geoact evaluate $$run && \
+	 $(BIN)/geoact plot $$run --out $$run/curve.png && \
+	 echo "policy: $$run/policy" && \
+	 echo "metrics: $$run/metrics.jsonl (or: $(BIN)/python -m tensorboard --logdir runs)"
+
+test: $(VENV)/.ready  ## the default suite, a few minutes
+	$(BIN)/python -m pytest -n 2
+
+test-slow: $(VENV)/.ready  ## the long tests
+	$(BIN)/python -m pytest -m slow
+
+check: $(VENV)/.ready  ## lint, format, types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+format: $(VENV)/.ready
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+lock: $(VENV)/.ready  ## pin all dependencies anew
+	$(BIN)/pip install --quiet pip-tools
+	$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --no-emit-index-url --no-emit-find-links \
+	  --no-emit-trusted-host --no-header --allow-unsafe --extra dev --output-file requirements.lock pyproject.toml
+
+$(VENV)/.ready: requirements.lock pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --require-hashes -r requirements.lock
+	$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache

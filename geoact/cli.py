@@ -1,0 +1,299 @@
+"""The command line. Each command is a function below; JAX starts only inside those that compute.
+
+Bad input is one line on standard error and exit code 2; a run that had started and failed is exit code 1.
+"""
+
+import dataclasses
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+from tyro.conf import OmitArgPrefixes, Positional
+
+import geoact
+from geoact import backend
+from geoact.config import ALGORITHMS, AlgorithmConfig, RunConfig, Vectorization, defaults
+from geoact.errors import InputError, TrainingFailed
+
+SUMMARY = {
+    "train": "train a policy",
+    "evaluate": "play episodes with a trained policy and report its return",
+    "list": "show the runs in a directory",
+    "plot": "draw the learning curves of runs",
+    "bench": "measure where a training step's time goes",
+}
+
+ENDED = {"stopped": 130}
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainOptions:
+    """What `geoact train` takes besides the algorithm's own settings."""
+
+    env: Positional[str]
+    """Environment id, for example HalfCheetah-v5."""
+    algorithm: Annotated[str, tyro.conf.arg(help=f"One of: {', '.join(ALGORITHMS)}.")] = "gac"
+    timesteps: int = 1_000_000
+    """Transitions to collect, over all environments together."""
+    seed: int = 0
+    """Seed of everything random in the run."""
+    num_envs: int = 8
+    """Environments stepped together."""
+    threads: int = 0
+    """Threads for the numerics. 0: all cores. 1: bit-reproducible."""
+    vectorization: Vectorization = "sync"
+    """sync: environments in this process; async: one process each; envpool: EnvPool's threads."""
+    evaluations: int = 20
+    """Deterministic evaluations during the run."""
+    eval_episodes: int = 10
+    """Episodes per evaluation."""
+    log_points: int = 200
+    """Rows of metrics written during the run."""
+    runs_dir: Path = Path("runs")
+    """Where run directories are made."""
+
+
+def train(argv: list[str]) -> int:
+    algorithm = _peek(argv, "--algorithm", "gac")
+    default = defaults(algorithm)
+    options, settings = _parse_train(argv, default)
+    backend.set_threads(options.threads)
+    from geoact import environments, training
+    from geoact.progress import Progress
+
+    config = RunConfig(
+        settings=settings,
+        **{f.name: getattr(options, f.name) for f in dataclasses.fields(options) if f.name != "runs_dir"},
+    )
+    session = training.start(config, environments.factory(config.env), options.runs_dir)
+    assert session.run is not None
+    for note in notes(settings, session.config):
+        print(note)
+    try:
+        with Progress(session.config) as progress:
+            complete = training.train(session, progress.wrap(None))
+    finally:
+        session.close()
+        print(f"run: {session.run.path}", flush=True)
+    return 0 if complete else ENDED["stopped"]
+
+
+def notes(asked: AlgorithmConfig, config: RunConfig) -> list[str]:
+    """One line for each automatic choice that a newcomer would wonder about."""
+    lines = []
+    resolved = config.settings
+    if asked.slack == "auto" and resolved.slack == 1:
+        lines.append(
+            "note: slack 1 is used, because this environment has one action dimension and a sphere of two points "
+            "is no place to learn"
+        )
+    if resolved.concentration == "free" and resolved.exploration == "kappa":
+        lines.append(
+            "note: a free kappa with exploration by kappa is known to diverge; it is here as an ablation"
+        )
+    return lines
+
+
+def _parse_train(argv: list[str], default: AlgorithmConfig) -> tuple[TrainOptions, AlgorithmConfig]:
+    def options(
+        run: Annotated[TrainOptions, tyro.conf.arg(name="")],
+        settings: Annotated[type(default), tyro.conf.arg(name="")] = default,  # type: ignore[valid-type]
+    ) -> tuple[TrainOptions, AlgorithmConfig]:
+        return run, settings
+
+    return _parse(options, "train", argv)
+
+
+def _peek(argv: list[str], flag: str, default: str) -> str:
+    """The value of one flag, needed before the others can be known."""
+    for i, word in enumerate(argv):
+        if word == flag and i + 1 < len(argv):
+            return argv[i + 1]
+        if word.startswith(flag + "="):
+            return word.partition("=")[2]
+    return default
+
+
+def evaluate(argv: list[str]) -> int:
+    def options(
+        path: Positional[Path],
+        episodes: int = 10,
+        seed: int = 0,
+        stochastic: bool = False,
+        best: bool = False,
+        json: bool = False,
+    ) -> dict[str, Any]:
+        """Play episodes with a trained policy and report its return.
+
+        Args:
+            path: A run directory or a policy folder.
+            episodes: Episodes to play; the i-th starts from seed + i.
+            seed: Seed of the first episode.
+            stochastic: Act with exploration noise.
+            best: Of a run, the policy with the best evaluation instead of the newest.
+            json: Print one JSON object.
+        """
+        return locals()
+
+    given = _parse(options, "evaluate", argv)
+    if given["episodes"] < 1:
+        raise InputError(f"episodes must be greater than 0, got {given['episodes']}")
+    from geoact import environments, runtime, training
+
+    path = given["path"] / "best" if given["best"] else given["path"]
+    policy = runtime.load(path)
+    result = training.evaluate(
+        policy, environments.factory(policy.spec.env), given["episodes"], given["seed"], given["stochastic"]
+    )
+    facts = {
+        "policy": str(path),
+        "env": policy.spec.env,
+        "algorithm": policy.spec.algorithm,
+        "episodes": given["episodes"],
+        "seed": given["seed"],
+        "stochastic": given["stochastic"],
+        "return_mean": float(result.returns.mean()),
+        "return_std": float(result.returns.std()),
+        "length_mean": float(result.lengths.mean()),
+        "returns": result.returns.tolist(),
+    }
+    if given["json"]:
+        print(json.dumps(facts))
+    else:
+        print(
+            f"{policy.spec.algorithm} on {policy.spec.env}: return {facts['return_mean']:,.1f} +- "
+            f"{facts['return_std']:,.1f} over {given['episodes']} episodes (length {facts['length_mean']:,.0f})"
+        )
+    return 0
+
+
+def list_runs(argv: list[str]) -> int:
+    def options(runs_dir: Path = Path("runs")) -> Path:
+        """Show the runs in a directory.
+
+        Args:
+            runs_dir: Where the run directories are.
+        """
+        return runs_dir
+
+    runs_dir = _parse(options, "list", argv)
+    from rich.console import Console
+    from rich.table import Table
+
+    from geoact.runs import best_evaluation, find_runs
+
+    table = Table("run", "state", "progress", "best evaluation", "at")
+    console = Console()
+    for run in find_runs(runs_dir):
+        try:
+            status, best = run.status(), best_evaluation(run.metrics())
+            share = f"{100 * status['timesteps'] / status['total']:.0f}%"
+        except (InputError, KeyError, TypeError, ZeroDivisionError, OSError) as error:
+            table.add_row(run.path.name, "damaged", "", str(error), "")
+            continue
+        shown = (f"{best[0]:,.1f}", f"{best[1]:,}") if best else ("", "")
+        table.add_row(run.path.name, str(status["state"]), share, *shown)
+    if table.row_count:
+        console.print(table)
+    else:
+        print(f"no runs in {runs_dir}: geoact train makes one")
+    return 0
+
+
+def plot(argv: list[str]) -> int:
+    def options(
+        runs: Positional[tuple[Path, ...]], out: Path = Path("curves.png")
+    ) -> tuple[tuple[Path, ...], Path]:
+        """Draw the learning curves of runs.
+
+        Args:
+            runs: Run directories.
+            out: Picture to write (.png, .svg or .pdf).
+        """
+        return runs, out
+
+    paths, out = _parse(options, "plot", argv)
+    if not paths:
+        raise InputError("give at least one run directory to plot")
+    from geoact.report.curves import draw_runs
+    from geoact.runs import open_run
+
+    draw_runs([open_run(path) for path in paths], out)
+    print(f"curves: {out}")
+    return 0
+
+
+def bench(argv: list[str]) -> int:
+    def options(
+        what: Positional[str] = "step", env: str = "HalfCheetah-v5", algorithm: str = "gac", repeats: int = 5
+    ) -> dict[str, Any]:
+        """Measure where a training step's time goes, on one core.
+
+        Args:
+            what: step: the whole vector step against the bare update beside it.
+            env: Environment id.
+            algorithm: One of the algorithms.
+            repeats: How often both are measured, interleaved.
+        """
+        return locals()
+
+    given = _parse(options, "bench", argv)
+    if given["what"] != "step":
+        raise InputError(f"unknown benchmark {given['what']!r}: known: step")
+    backend.set_threads(1)
+    from geoact.analysis import step_cost
+
+    step_cost.run(given["env"], given["algorithm"], given["repeats"])
+    return 0
+
+
+COMMANDS = {"train": train, "evaluate": evaluate, "list": list_runs, "plot": plot, "bench": bench}
+
+
+def _parse(function: Any, name: str, argv: list[str]) -> Any:
+    return tyro.cli(
+        function, prog=f"geoact {name}", args=argv, config=(OmitArgPrefixes,), description=function.__doc__
+    )
+
+
+def usage() -> str:
+    lines = [
+        f"geoact {geoact.__version__}: continuous control by geometry",
+        "",
+        "usage: geoact COMMAND ...",
+        "",
+    ]
+    lines += [f"  {name:<10} {summary}" for name, summary in SUMMARY.items()]
+    return "\n".join([*lines, "", "geoact COMMAND --help tells more about one.", ""])
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Entry point: returns the exit code."""
+    argv = sys.argv[1:] if argv is None else argv
+    if not argv or argv[0] in ("-h", "--help"):
+        print(usage(), end="")
+        return 0
+    if argv[0] == "--version":
+        print(f"geoact {geoact.__version__}")
+        return 0
+    try:
+        if argv[0] not in COMMANDS:
+            from geoact.config import unknown
+
+            raise InputError(unknown("command", argv[0], list(COMMANDS)))
+        return COMMANDS[argv[0]](argv[1:])
+    except InputError as error:
+        print(f"geoact: {error}", file=sys.stderr)
+        return 2
+    except TrainingFailed as error:
+        print(f"geoact: the run failed: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"geoact: {error}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,81 @@
+"""Files that are never half-written: temporary name, fsync, rename, fsync the folder."""
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from geoact.errors import FileFormatError
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a rename in this folder survive a power cut."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Replace `path` by `data`, or leave it as it was."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with open(temporary, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+    sync_folder(path.parent)
+
+
+def write_json(path: Path, data: Any) -> None:
+    """Replace `path` by readable JSON."""
+    write_bytes(path, (json.dumps(data, indent=2, allow_nan=False) + "\n").encode())
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object from a file, or an error that names the file."""
+    try:
+        data = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise FileFormatError(f"{path} is damaged: it is not JSON ({error})") from None
+    if not isinstance(data, dict):
+        raise FileFormatError(f"{path} is damaged: expected a JSON object")
+    return data
+
+
+def sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+@contextlib.contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """A temporary folder to fill; when the block ends well it takes the place of `path`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    old = path.with_name(f".{path.name}.old")
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir()
+    try:
+        yield temporary
+        sync_folder(temporary)
+        shutil.rmtree(old, ignore_errors=True)
+        if path.exists():
+            os.rename(path, old)
+        os.rename(temporary, path)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        if old.exists() and not path.exists():
+            os.rename(old, path)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+    sync_folder(path.parent)

@@ -1,0 +1,79 @@
+"""A preallocated ring of transitions.
+
+A transition is one packed row of float32, `obs | action | reward | terminated | next_obs`: one gather samples
+a batch, one transfer hands it to the update, and a stretch of the ring is a matrix that can be written to disk
+as it is. `critics.split_rows` is the inverse.
+"""
+
+import numpy as np
+
+from geoact.errors import InputError
+
+
+def row_width(obs_dim: int, action_dim: int) -> int:
+    """Columns of a packed row."""
+    return 2 * obs_dim + action_dim + 2
+
+
+def available_memory() -> int:
+    """Bytes that can be had without swapping (Linux); a large number where that is not told."""
+    try:
+        with open("/proc/meminfo") as lines:
+            for line in lines:
+                if line.startswith("MemAvailable:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return 1 << 62
+
+
+class Replay:
+    """The last `capacity` transitions, sampled uniformly with replacement."""
+
+    def __init__(self, capacity: int, obs_dim: int, action_dim: int, memory: int | None = None):
+        width = row_width(obs_dim, action_dim)
+        need, have = capacity * width * 4, memory if memory is not None else available_memory()
+        if need > have:
+            raise InputError(
+                f"a replay buffer of {capacity:,} transitions needs {need / 1e9:.1f} GB, and {have / 1e9:.1f} GB "
+                f"of memory is free: use --buffer-size {int(capacity * have / need * 0.8):,} or less"
+            )
+        self.rows = np.empty((capacity, width), np.float32)  # pages are taken as they are filled
+        self.obs_dim = obs_dim
+        self.action_dim = action_dim
+        self.added = 0
+        """Transitions ever added; the next one goes to row `added % capacity`."""
+
+    @property
+    def capacity(self) -> int:
+        return len(self.rows)
+
+    def __len__(self) -> int:
+        return min(self.added, self.capacity)
+
+    def add(
+        self,
+        obs: np.ndarray,
+        action: np.ndarray,
+        reward: np.ndarray,
+        terminated: np.ndarray,
+        next_obs: np.ndarray,
+    ) -> None:
+        """Add one transition per row of the arguments.  # [n, ...], n <= capacity"""
+        count, start = len(obs), self.added % self.capacity
+        where = slice(start, start + count)
+        if start + count > self.capacity:
+            where = np.arange(start, start + count) % self.capacity
+        o, a = self.obs_dim, self.action_dim
+        self.rows[where, :o] = obs
+        self.rows[where, o : o + a] = action
+        self.rows[where, o + a] = reward
+        self.rows[where, o + a + 1] = terminated
+        self.rows[where, o + a + 2 :] = next_obs
+        self.added += count
+
+    def sample(self, rng: np.random.Generator, out: np.ndarray) -> np.ndarray:
+        """Fill `out` [updates, batch, columns] with rows drawn uniformly, and return it."""
+        indices = rng.integers(0, len(self), out.shape[0] * out.shape[1])
+        np.take(self.rows, indices, axis=0, out=out.reshape(-1, out.shape[-1]), mode="clip")
+        return out

@@ -1,0 +1,206 @@
+"""A run's directory.
+
+    runs/<env>__<algorithm>__s<seed>__<time>/
+      run.json       schema, full configuration, library versions
+      status.json    running | finished | stopped | failed (+ reason), progress
+      metrics.jsonl  one object per log point
+      events.*       TensorBoard
+      policy/        the newest policy: policy.json + policy.safetensors, all that one shares
+      best/          the one with the best evaluation
+
+No JAX here: listing and reading runs must be quick.
+"""
+
+import errno
+import importlib.metadata
+import json
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from geoact import __version__, files
+from geoact.config import RunConfig
+from geoact.errors import FileFormatError, InputError
+from geoact.runtime import Policy
+
+SCHEMA = 1
+CLOCK_KEYS = frozenset({"charts/SPS", "time/elapsed"})
+"""The metrics that depend on the clock; all others are functions of the configuration."""
+
+LIBRARIES = ("jax", "equinox", "optax", "numpy", "gymnasium", "mujoco", "dm_control")
+
+RunState = Literal["running", "finished", "stopped", "failed"]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run directory."""
+
+    path: Path
+
+    @property
+    def policy_path(self) -> Path:
+        return self.path / "policy"
+
+    @property
+    def best_path(self) -> Path:
+        return self.path / "best"
+
+    def config(self) -> RunConfig:
+        """The run's configuration, from run.json."""
+        data = files.read_json(self.path / "run.json")
+        schema = data.get("schema")
+        if data.get("format") != "geoact-run" or not isinstance(schema, int):
+            raise FileFormatError(f"{self.path / 'run.json'} is not a geoact run")
+        if schema > SCHEMA:
+            raise FileFormatError(
+                f"{self.path} was written by a newer geoact ({data.get('version')}, schema {schema}; this one reads "
+                f"up to {SCHEMA}): upgrade geoact to use it"
+            )
+        config = data.get("config")
+        if not isinstance(config, dict):
+            raise FileFormatError(f"{self.path / 'run.json'} is damaged: it has no configuration")
+        return RunConfig.from_json(config)
+
+    def status(self) -> dict[str, Any]:
+        return files.read_json(self.path / "status.json")
+
+    def set_status(self, state: RunState, timesteps: int, total: int, reason: str | None = None) -> None:
+        status: dict[str, Any] = {"state": state, "timesteps": timesteps, "total": total}
+        status |= {"reason": reason} if reason else {}
+        files.write_json(self.path / "status.json", status)
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """All complete rows of metrics.jsonl."""
+        rows: list[dict[str, Any]] = []
+        try:
+            lines = (self.path / "metrics.jsonl").read_bytes().splitlines(keepends=True)
+        except FileNotFoundError:
+            return rows
+        for number, line in enumerate(lines, 1):
+            if not line.endswith(b"\n"):
+                break  # a row being written
+            try:
+                rows.append(json.loads(line))
+            except ValueError:
+                raise FileFormatError(f"{self.path / 'metrics.jsonl'} is damaged in line {number}") from None
+        return rows
+
+    def save_policy(self, policy: Policy, best: bool) -> None:
+        policy.save(self.policy_path)
+        if best:
+            policy.save(self.best_path)
+
+
+class Recorder:
+    """Writes a run's metrics: metrics.jsonl and TensorBoard."""
+
+    def __init__(self, run: Run):
+        from tensorboardX import SummaryWriter
+
+        self._file = open(run.path / "metrics.jsonl", "ab")  # noqa: SIM115 (closed in close)
+        self._board = SummaryWriter(str(run.path))
+
+    def write(self, row: dict[str, float]) -> None:
+        """Append one row; it must have a `step`."""
+        self._file.write(json.dumps(row, allow_nan=False).encode() + b"\n")
+        self._file.flush()
+        for name, value in row.items():
+            if "/" in name:
+                self._board.add_scalar(name, value, int(row["step"]))
+
+    def close(self) -> None:
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+        self._board.close()
+
+
+def create(runs_dir: Path, config: RunConfig) -> Run:
+    """A new run directory, ready to train in."""
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    name = config.env.replace("/", "-").replace(":", "-")
+    stem = f"{name}__{config.algorithm}__s{config.seed}__{stamp}"
+    try:
+        runs_dir.mkdir(parents=True, exist_ok=True)
+        path = _free_folder(runs_dir, stem)
+        run = Run(path)
+        files.write_json(
+            path / "run.json",
+            {
+                "format": "geoact-run",
+                "schema": SCHEMA,
+                "version": __version__,
+                "libraries": {name: _version(name) for name in LIBRARIES},
+                "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+                "config": config.to_json(),
+            },
+        )
+        run.set_status("running", 0, config.timesteps)
+    except OSError as error:
+        raise InputError(
+            f"cannot write a run into {runs_dir}: {_because(error)}; choose another --runs-dir"
+        ) from None
+    return run
+
+
+def _free_folder(runs_dir: Path, stem: str) -> Path:
+    for number in range(1000):
+        path = runs_dir / (stem if number == 0 else f"{stem}-{number}")
+        try:
+            path.mkdir()
+            return path
+        except FileExistsError:
+            continue
+    raise InputError(f"{runs_dir} has a thousand runs named {stem}")
+
+
+def _because(error: OSError) -> str:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "the disk is full"
+    return (error.strerror or str(error)).lower()
+
+
+def _version(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def open_run(path: Path | str) -> Run:
+    """An existing run, or an error that says what the path is instead."""
+    path = Path(path)
+    if not path.exists():
+        raise InputError(f"{path} does not exist: give a run directory (geoact list shows them)")
+    if not (path / "run.json").is_file():
+        raise InputError(f"{path} is not a run: there is no run.json in it")
+    return Run(path)
+
+
+def find_runs(runs_dir: Path | str) -> Iterator[Run]:
+    """The run directories below `runs_dir`, oldest name first."""
+    runs_dir = Path(runs_dir)
+    if not runs_dir.is_dir():
+        raise InputError(
+            f"{runs_dir} is not a directory: give the one that runs were written to (--runs-dir)"
+        )
+    for path in sorted(runs_dir.iterdir()):
+        if (path / "run.json").is_file():
+            yield Run(path)
+
+
+def best_evaluation(rows: list[dict[str, Any]]) -> tuple[float, int] | None:
+    """The highest mean return of an evaluation and the step it was reached at."""
+    scores = [(row["eval/return_mean"], row["step"]) for row in rows if "eval/return_mean" in row]
+    return max(scores, key=lambda score: score[0]) if scores else None
+
+
+def summarize(values: np.ndarray) -> tuple[float, float]:
+    """Mean and standard deviation over episodes."""
+    return float(np.mean(values)), float(np.std(values))

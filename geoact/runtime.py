@@ -1,0 +1,294 @@
+"""A trained policy in NumPy alone, for machines without JAX; also what acts during training.
+
+    policy = geoact.runtime.load("runs/.../policy")
+    action = policy(observation)
+
+Needs NumPy and safetensors. The same mathematics as `geoact.policies`, kept equal by tests: observation
+normalisation, network, head, clipping to the box and rescaling to the environment's own limits are all
+inside. A policy is a folder of two files:
+
+    policy.json         what it is: schema, head, sizes, action limits, where it was trained
+    policy.safetensors  its tensors; size and SHA-256 are in policy.json
+
+Nothing in these files is ever executed.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from geoact import __version__, files
+from geoact.config import GeometricHead, unknown
+from geoact.errors import FileFormatError, InputError
+
+SCHEMA = 1
+PUBLISHED_KAPPA = 2.0
+"""kappa0 of the published checkpoints."""
+
+Tensors = dict[str, np.ndarray]
+
+
+def linear(tensors: Tensors, name: str, x: np.ndarray) -> np.ndarray:
+    """`x @ W.T + b`.  # [batch, in] -> [batch, out]"""
+    y = x @ tensors[name + ".weight"].T
+    y += tensors[name + ".bias"]
+    return y
+
+
+def relu(x: np.ndarray) -> np.ndarray:
+    return np.maximum(x, 0.0, out=x)
+
+
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    return 0.5 * (np.tanh(0.5 * x) + 1.0)
+
+
+def normalize(v: np.ndarray) -> np.ndarray:
+    """Unit vectors along the last axis; the zero vector stays zero, as in sphere.py."""
+    squared = np.einsum("ij,ij->i", v, v)[:, None]
+    return v / np.sqrt(np.where(squared > 0.0, squared, 1.0))
+
+
+def geometric_noise(head: GeometricHead, rng: np.random.Generator, batch: int, action_dim: int) -> np.ndarray:
+    """Uniform on the sphere.  # [batch, action_dim + slack]"""
+    return normalize(rng.standard_normal((batch, action_dim + head.slack), dtype=np.float32))
+
+
+def geometric_act(
+    head: GeometricHead, tensors: Tensors, obs: np.ndarray, noise: np.ndarray | None, action_dim: int
+) -> np.ndarray:
+    """`r * normalize(w * mu + (1 - w) * xi)`, before clipping.  # [batch, action_dim]"""
+    x = relu(linear(tensors, "backbone.0", obs))
+    x = relu(linear(tensors, "backbone.1", x))
+    action = linear(tensors, "direction", x)
+    if head.normalize_direction:
+        action = normalize(action)
+    hidden = None
+    if "concentration.0.weight" in tensors and (noise is not None or head.scale_max is not None):
+        hidden = relu(linear(tensors, "concentration.0", x))
+    if noise is not None:
+        weight = geometric_weight(head, tensors, hidden)
+        action = weight * action + (1.0 - weight) * noise
+        if head.normalize_mixture:
+            action = normalize(action)
+    action = action[:, :action_dim]
+    if head.scale_max is not None:
+        assert hidden is not None
+        return action * (head.scale_max * sigmoid(linear(tensors, "scale", hidden)))
+    assert head.radius is not None
+    return action * head.radius
+
+
+def geometric_weight(head: GeometricHead, tensors: Tensors, hidden: np.ndarray | None) -> np.ndarray | float:
+    """Mixing weight w from the concentration head's hidden layer.  # [batch, 1]"""
+    if head.concentration == "fixed":
+        return head.weight
+    assert hidden is not None
+    raw = linear(tensors, "concentration.1", hidden)
+    if head.concentration == "softplus":
+        return sigmoid(np.logaddexp(raw, 0.0))
+    if head.concentration == "published":
+        bounded = 20.0 * sigmoid(raw / 5.0) - 10.0 + math.log(PUBLISHED_KAPPA)
+        return sigmoid(np.minimum(np.logaddexp(bounded, 0.0) + 1e-6, 20.0) / 2.0)
+    return sigmoid(raw)
+
+
+def geometric_shapes(
+    head: GeometricHead, obs_dim: int, action_dim: int, hidden: int
+) -> dict[str, tuple[int, int]]:
+    """The `[out, in]` of every layer that a geometric policy has."""
+    shapes = {
+        "backbone.0": (hidden, obs_dim),
+        "backbone.1": (hidden, hidden),
+        "direction": (action_dim + head.slack, hidden),
+    }
+    if head.concentration != "fixed" or head.scale_max is not None:
+        shapes |= {"concentration.0": (64, hidden), "concentration.1": (1, 64)}
+    if head.scale_max is not None:
+        shapes["scale"] = (action_dim, 64)
+    return shapes
+
+
+@dataclass(frozen=True)
+class Kind:
+    """The functions of one kind of policy."""
+
+    head: type
+    noise: Callable[[Any, np.random.Generator, int, int], np.ndarray]
+    act: Callable[[Any, Tensors, np.ndarray, np.ndarray | None, int], np.ndarray]
+    shapes: Callable[[Any, int, int, int], dict[str, tuple[int, int]]]
+
+
+KINDS: dict[str, Kind] = {
+    "geometric": Kind(GeometricHead, geometric_noise, geometric_act, geometric_shapes),
+}
+
+
+@dataclass(frozen=True)
+class PolicySpec:
+    """What a policy is, besides its tensors."""
+
+    kind: str
+    """One of KINDS."""
+    head: Any
+    """The kind's own settings."""
+    obs_dim: int
+    action_low: tuple[float, ...]
+    action_high: tuple[float, ...]
+    algorithm: str
+    env: str
+    about: dict[str, Any] = field(default_factory=dict)
+    """Where it was trained and what it scored: plain data for people and cards."""
+
+    @property
+    def action_dim(self) -> int:
+        return len(self.action_low)
+
+
+class Policy:
+    """Tensors and a specification that act."""
+
+    def __init__(self, spec: PolicySpec, tensors: Tensors):
+        self.spec = spec
+        self.tensors = tensors
+        self._kind = KINDS[spec.kind]
+        low = np.asarray(spec.action_low, np.float32)
+        high = np.asarray(spec.action_high, np.float32)
+        self._middle, self._half = (high + low) / 2, (high - low) / 2
+
+    def noise(self, rng: np.random.Generator, batch: int) -> np.ndarray:
+        """The noise that a stochastic action is made from."""
+        return self._kind.noise(self.spec.head, rng, batch, self.spec.action_dim)
+
+    def raw(self, obs: np.ndarray, noise: np.ndarray | None = None) -> np.ndarray:
+        """Actions in units of the box [-1, 1], before clipping.  # [batch, obs_dim] -> [batch, action_dim]"""
+        return self._kind.act(self.spec.head, self.tensors, obs, noise, self.spec.action_dim)
+
+    def rescale(self, action: np.ndarray) -> np.ndarray:
+        """From [-1, 1] to the environment's own limits."""
+        return self._middle + self._half * action
+
+    def __call__(self, obs: np.ndarray, rng: np.random.Generator | None = None) -> np.ndarray:
+        """Actions for the environment, for one observation or many; deterministic without a generator."""
+        batch = np.asarray(obs, np.float32)
+        single = batch.ndim == 1
+        if single:
+            batch = batch[None]
+        if batch.ndim != 2 or batch.shape[1] != self.spec.obs_dim:
+            raise InputError(
+                f"this policy takes observations of {self.spec.obs_dim} numbers "
+                f"(or a batch of them), got an array of shape {np.shape(obs)}"
+            )
+        if not np.isfinite(batch).all():
+            raise InputError("the observation has a NaN or an infinity in it")
+        noise = None if rng is None else self.noise(rng, len(batch))
+        action = self.rescale(np.clip(self.raw(batch, noise), -1.0, 1.0))
+        return action[0] if single else action
+
+    def save(self, folder: Path | str) -> Path:
+        """Write policy.json and policy.safetensors into `folder`, replacing what is there."""
+        from safetensors.numpy import save
+
+        folder = Path(folder)
+        data = save({name: np.ascontiguousarray(t, np.float32) for name, t in self.tensors.items()})
+        spec = dataclasses.asdict(self.spec)
+        spec |= {"format": "geoact-policy", "schema": SCHEMA, "version": __version__}
+        spec["tensors"] = {"file": "policy.safetensors", "size": len(data), "sha256": files.sha256(data)}
+        with files.new_folder(folder) as temporary:
+            files.write_bytes(temporary / "policy.safetensors", data)
+            files.write_json(temporary / "policy.json", spec)
+        return folder
+
+
+def load(path: Path | str) -> Policy:
+    """Load a policy from its folder (or its policy.json, or the run it belongs to)."""
+    folder = find(Path(path))
+    data = files.read_json(folder / "policy.json")
+    if data.get("format") != "geoact-policy":
+        raise FileFormatError(f"{folder / 'policy.json'} is not a geoact policy")
+    schema = data.get("schema")
+    if not isinstance(schema, int) or schema < 1:
+        raise FileFormatError(f"{folder / 'policy.json'} is damaged: schema {schema!r}")
+    if schema > SCHEMA:
+        raise FileFormatError(
+            f"{folder} was written by a newer geoact ({data.get('version')}, schema {schema}; this one reads up to "
+            f"{SCHEMA}): upgrade geoact to use it"
+        )
+    spec = _read_spec(folder, data)
+    return Policy(spec, _read_tensors(folder, data, spec))
+
+
+def find(path: Path) -> Path:
+    """The policy folder that a path means."""
+    if path.name == "policy.json":
+        path = path.parent
+    for folder in (path, path / "policy"):
+        if (folder / "policy.json").is_file():
+            return folder
+    if not path.exists():
+        raise InputError(f"{path} does not exist: give a run directory or a policy folder")
+    if (path / "run.json").is_file():
+        raise InputError(f"{path} is a run that has no policy yet: it stopped before its first evaluation")
+    raise InputError(f"{path} is neither a run nor a policy: there is no policy.json in it")
+
+
+def _read_spec(folder: Path, data: dict[str, Any]) -> PolicySpec:
+    where = folder / "policy.json"
+    kind = data.get("kind")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise FileFormatError(f"{where}: {unknown('kind of policy', str(kind), list(KINDS))}")
+    try:
+        low, high = (tuple(float(x) for x in data[name]) for name in ("action_low", "action_high"))
+        head = KINDS[kind].head(**data["head"])
+        spec = PolicySpec(
+            kind,
+            head,
+            data["obs_dim"],
+            low,
+            high,
+            str(data["algorithm"]),
+            str(data["env"]),
+            dict(data["about"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise FileFormatError(f"{where} is damaged: {type(error).__name__} {error}") from None
+    limits = np.asarray([low, high], np.float64) if len(low) == len(high) else np.asarray([[math.nan]])
+    if not (low and np.isfinite(limits).all() and (limits[0] < limits[1]).all()):
+        raise FileFormatError(f"{where} is damaged: the action limits are not a box")
+    if not isinstance(spec.obs_dim, int) or isinstance(spec.obs_dim, bool) or spec.obs_dim < 1:
+        raise FileFormatError(f"{where} is damaged: obs_dim {spec.obs_dim!r}")
+    return spec
+
+
+def _read_tensors(folder: Path, data: dict[str, Any], spec: PolicySpec) -> Tensors:
+    from safetensors import SafetensorError
+    from safetensors.numpy import load as load_tensors
+
+    path = folder / "policy.safetensors"
+    stated = data.get("tensors")
+    if not isinstance(stated, dict):
+        raise FileFormatError(f"{folder / 'policy.json'} is damaged: it does not describe its tensors")
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise FileFormatError(f"{path} is missing") from None
+    if len(content) != stated.get("size") or files.sha256(content) != stated.get("sha256"):
+        raise FileFormatError(f"{path} is damaged: its size or SHA-256 is not the one in policy.json")
+    try:
+        tensors = load_tensors(content)
+    except (SafetensorError, ValueError, KeyError, TypeError) as error:
+        raise FileFormatError(f"{path} is damaged: {error}") from None
+    first = tensors.get("backbone.0.weight")
+    hidden = first.shape[0] if first is not None and first.ndim == 2 else 0
+    expected: dict[str, tuple[int, ...]] = {}
+    for name, shape in KINDS[spec.kind].shapes(spec.head, spec.obs_dim, spec.action_dim, hidden).items():
+        expected |= {f"{name}.weight": shape, f"{name}.bias": shape[:1]}
+    found = {name: tensor.shape for name, tensor in tensors.items()}
+    if found != expected or any(tensor.dtype != np.float32 for tensor in tensors.values()):
+        raise FileFormatError(f"{path} does not fit its policy.json: expected {expected}, found {found}")
+    return tensors

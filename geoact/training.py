@@ -1,0 +1,371 @@
+"""Training and evaluation: the loops that turn an algorithm and environments into a policy.
+
+The off-policy loop, one vector step:
+
+    dispatch the update (asynchronous; batches drawn from replay as it is now)
+    act with the previous parameters, in NumPy (runtime.py), while the update runs
+    step the environments, add to replay
+    wait for the update, take over its parameters
+
+so that the environments always act with parameters one update old, deterministically, however fast either
+side is. Metrics leave the device only when they are logged.
+"""
+
+import math
+import signal
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import gymnasium as gym
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from geoact import algorithms, backend
+from geoact.algorithms.record import Algorithm, State
+from geoact.config import GACConfig, RunConfig
+from geoact.environments import EnvFactory, Environments
+from geoact.errors import InputError, TrainingFailed
+from geoact.replay import Replay, row_width
+from geoact.runs import Recorder, Run
+from geoact.runtime import Policy, PolicySpec, Tensors
+
+Row = dict[str, float]
+Callback = Callable[[Row], bool | None]
+"""Sees each log point; returning False stops the training."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Returns and lengths of evaluation episodes."""
+
+    returns: np.ndarray
+    lengths: np.ndarray
+
+    def row(self) -> Row:
+        return {
+            "eval/return_mean": float(self.returns.mean()),
+            "eval/return_std": float(self.returns.std()),
+            "eval/length_mean": float(self.lengths.mean()),
+        }
+
+
+def evaluate(
+    policy: Policy, factory: EnvFactory, episodes: int, seed: int = 0, stochastic: bool = False
+) -> Evaluation:
+    """Play episodes on fresh environments, the i-th from seed `seed + i`."""
+    envs = [factory() for _ in range(episodes)]
+    try:
+        return play(policy, envs, seed, stochastic)
+    finally:
+        for env in envs:
+            env.close()
+
+
+def play(policy: Policy, envs: list[gym.Env], seed: int = 0, stochastic: bool = False) -> Evaluation:
+    """One episode in each environment, all at once, so that the policy acts on batches."""
+    rng = np.random.default_rng(seed) if stochastic else None
+    obs = [env.reset(seed=seed + i)[0] for i, env in enumerate(envs)]
+    if np.shape(obs[0]) != (policy.spec.obs_dim,):
+        raise InputError(
+            f"the policy was trained on observations of {policy.spec.obs_dim} numbers, "
+            f"the environment gives {np.shape(obs[0])}"
+        )
+    returns, lengths = np.zeros(len(envs)), np.zeros(len(envs), np.int64)
+    active = list(range(len(envs)))
+    while active:
+        actions = policy(np.asarray([obs[i] for i in active], np.float32), rng)
+        going = []
+        for i, action in zip(active, actions):
+            dtype = envs[i].action_space.dtype
+            obs[i], reward, terminated, truncated, _ = envs[i].step(action.astype(dtype))
+            returns[i] += float(reward)
+            lengths[i] += 1
+            if not (terminated or truncated):
+                going.append(i)
+        active = going
+    return Evaluation(returns, lengths)
+
+
+class CompiledUpdate:
+    """An algorithm's update, jitted with its state donated, and its results in two plain vectors.
+
+    The policy's tensors come back as one fresh array, of which NumPy views act while the next update already
+    runs; the metrics as another, read only when logged.
+    """
+
+    def __init__(self, algorithm: Algorithm, state: State, data: Any, seed: int):
+        def step(state: State, data: Any, count: jax.Array) -> tuple[State, jax.Array, jax.Array]:
+            key = jax.random.fold_in(jax.random.key(seed), count)
+            state, metrics = algorithm.update(state, data, key)
+            return (
+                state,
+                _ravel(algorithm.policy(state)),
+                jnp.stack([metrics[name] for name in sorted(metrics)]),
+            )
+
+        shapes = jax.eval_shape(algorithm.update, state, data, jax.random.key(0))[1]
+        self._names = sorted(shapes)
+        self._step = jax.jit(step, donate_argnums=0)
+        self._layout = {name: tensor.shape for name, tensor in algorithm.policy(state).items()}
+        self._vector: jax.Array | None = None
+        self._metrics: jax.Array | None = None
+
+    def dispatch(self, state: State, data: Any, count: int) -> State:
+        """Start update number `count` and return at once."""
+        state, self._vector, self._metrics = self._step(state, data, np.uint32(count))
+        return state
+
+    def tensors(self) -> Tensors:
+        """Wait for the update and view its policy."""
+        assert self._vector is not None
+        flat = np.asarray(self._vector)
+        tensors, start = {}, 0
+        for name, shape in self._layout.items():
+            size = math.prod(shape)
+            tensors[name] = flat[start : start + size].reshape(shape)
+            start += size
+        return tensors
+
+    def metrics(self) -> Row:
+        """The metrics of the last update, if there was one."""
+        if self._metrics is None:
+            return {}
+        return dict(zip(self._names, np.asarray(self._metrics).tolist()))
+
+
+def _ravel(tensors: dict[str, jax.Array]) -> jax.Array:
+    return jnp.concatenate([tensor.ravel() for tensor in tensors.values()])
+
+
+def policy_spec(config: RunConfig, envs: Environments) -> PolicySpec:
+    """What the run's policy is."""
+    return PolicySpec(
+        kind="geometric",
+        head=config.settings.head(),
+        obs_dim=envs.obs_dim,
+        action_low=tuple(envs.low.tolist()),
+        action_high=tuple(envs.high.tolist()),
+        algorithm=config.algorithm,
+        env=config.env,
+        about={"seed": config.seed},
+    )
+
+
+class Training:
+    """One run in progress: all that changes while it trains."""
+
+    def __init__(self, config: RunConfig, factory: EnvFactory, run: Run | None = None):
+        backend.use_compilation_cache()
+        self.factory = factory
+        self.run = run
+        self.envs = Environments(config.env, factory, config.num_envs, config.seed, config.vectorization)
+        settings = config.settings.resolve(config.env, self.envs.action_dim, config.timesteps)
+        self.config = config = RunConfig(**{**vars(config), "settings": settings})
+        self.algorithm = algorithms.build(settings, self.envs.obs_dim, self.envs.action_dim)
+        self.replay = Replay(settings.buffer_size, self.envs.obs_dim, self.envs.action_dim)
+        self.rng = np.random.default_rng([config.seed, 1])
+        self.state: State = self.algorithm.init(jax.random.key(config.seed))
+        self.policy = Policy(
+            policy_spec(config, self.envs),
+            {name: np.array(tensor) for name, tensor in self.algorithm.policy(self.state).items()},
+        )
+        width = row_width(self.envs.obs_dim, self.envs.action_dim)
+        self._batches = np.empty((settings.updates_per_step, settings.batch_size, width), np.float32)
+        self._update = CompiledUpdate(self.algorithm, self.state, self._batches, config.seed)
+        self.vector_steps = 0
+        self.updates = 0
+        self.best = -math.inf
+        self.elapsed = 0.0
+        self.episodes: list[tuple[float, int]] = []
+        """Episodes that ended since the last log point."""
+        self._mark = (0.0, 0)
+        self._eval_envs: list[gym.Env] = []
+
+    @property
+    def timesteps(self) -> int:
+        """Transitions collected."""
+        return self.vector_steps * self.config.num_envs
+
+    def extend(self, timesteps: int) -> None:
+        """Ask for this many transitions more."""
+        self.config = RunConfig(**{**vars(self.config), "timesteps": self.timesteps + timesteps})
+
+    def step_off_policy(self) -> None:
+        """One vector step: random while warming up, then learning."""
+        config, settings = self.config, self.config.settings
+        learning = self.vector_steps >= max(1, min(settings.learning_starts, config.vector_steps // 5))
+        if learning:
+            self.state = self._update.dispatch(
+                self.state, self.replay.sample(self.rng, self._batches), self.updates
+            )
+            raw = self.policy.raw(self.envs.obs, self.policy.noise(self.rng, config.num_envs))
+        else:
+            raw = self.rng.uniform(-1.0, 1.0, (config.num_envs, self.envs.action_dim)).astype(np.float32)
+        executed = np.clip(raw, -1.0, 1.0)
+        step = self.envs.step(executed)
+        seen = raw if isinstance(settings, GACConfig) and settings.critic_action == "raw" else executed
+        self.replay.add(step.obs, seen, step.reward, step.terminated, step.next_obs)
+        self.episodes += step.episodes
+        self.vector_steps += 1
+        if learning:
+            self.policy.tensors = self._update.tensors()
+            self.updates += settings.updates_per_step
+
+    def off_policy(self, stop: Callable[[], bool], emit: Callable[[Row], bool]) -> bool:
+        """Collect and learn until the run is complete (True) or asked to stop (False)."""
+        config, total = self.config, self.config.vector_steps
+        started = time.perf_counter() - self.elapsed
+        while self.vector_steps < total:
+            self.step_off_policy()
+            self.elapsed = time.perf_counter() - started
+            evaluating = due(self.vector_steps, config.evaluations, total)
+            if evaluating or due(self.vector_steps, config.log_points, total):
+                row = self._row()
+                if evaluating:
+                    row |= self._evaluate()
+                    started = time.perf_counter() - self.elapsed
+                if not emit(row):
+                    return False
+            if stop():
+                return False
+        return True
+
+    def _row(self) -> Row:
+        """Metrics since the last log point; stops the run where they say that learning has broken."""
+        row: Row = {"step": self.timesteps, "updates": self.updates}
+        if self.episodes:
+            returns, lengths = zip(*self.episodes)
+            row |= {"charts/episodic_return": float(np.mean(returns))}
+            row |= {"charts/episodic_length": float(np.mean(lengths)), "charts/episodes": len(returns)}
+        then, before = self._mark
+        row["charts/SPS"] = (self.timesteps - before) / max(self.elapsed - then, 1e-9)
+        row["time/elapsed"] = self.elapsed
+        metrics = self._update.metrics()
+        self._require_sane(metrics)
+        self.episodes, self._mark = [], (self.elapsed, self.timesteps)
+        return row | metrics
+
+    def _require_sane(self, metrics: Row) -> None:
+        for name, value in metrics.items():
+            if not math.isfinite(value):
+                raise TrainingFailed(
+                    f"{name} became {value} at update {self.updates}: the last good policy is kept"
+                )
+        gamma = self.config.settings.gamma
+        # No policy can earn more than the largest reward at every step; a hundredfold leaves room for bonuses
+        # and early overestimation.
+        bound = 100.0 * (1.0 + self.envs.largest_reward) / (1.0 - min(gamma, 0.9999))
+        value = metrics.get("losses/value", 0.0)
+        if abs(value) > bound:
+            cause = ""
+            if isinstance(self.config.settings, GACConfig) and "policy/kappa" in metrics:
+                cause = f" (mean kappa {metrics['policy/kappa']:.3g})"
+                if (
+                    self.config.settings.concentration == "free"
+                    and self.config.settings.exploration == "kappa"
+                ):
+                    cause += "; a free kappa makes -kappa a bonus without bound: use --concentration softplus"
+            raise TrainingFailed(
+                f"diverged: the mean value is {value:.3g} at update {self.updates}, and the rewards seen allow at "
+                f"most {bound / 100:.3g}{cause}"
+            )
+
+    def _evaluate(self) -> Row:
+        """Evaluate, keep the policy, and the best one apart."""
+        if not self._eval_envs:
+            self._eval_envs = [self.factory() for _ in range(self.config.eval_episodes)]
+        row = play(self.policy, self._eval_envs).row()
+        best = row["eval/return_mean"] > self.best
+        self.best = max(self.best, row["eval/return_mean"])
+        if self.run is not None:
+            self.keep_policy(row, best)
+        return row
+
+    def keep_policy(self, evaluation: Row, best: bool) -> None:
+        assert self.run is not None
+        spec = self.policy.spec
+        about = spec.about | {"timesteps": self.timesteps} | evaluation
+        spec = PolicySpec(**{**vars(spec), "about": about})
+        self.run.save_policy(Policy(spec, self.policy.tensors), best)
+
+    def close(self) -> None:
+        self.envs.close()
+        for env in self._eval_envs:
+            env.close()
+
+
+def due(step: int, points: int, total: int) -> bool:
+    """Whether one of `points` evenly spaced marks lies at this step (the last one at the end)."""
+    return step * points // total != (step - 1) * points // total
+
+
+def train(training: Training, callback: Callback | None = None) -> bool:
+    """Run to the end, record everything, and leave a truthful status behind. True if it was completed."""
+    run, config = training.run, training.config
+    recorder = Recorder(run) if run is not None else None
+
+    def emit(row: Row) -> bool:
+        if recorder is not None and run is not None:
+            recorder.write(row)
+            run.set_status("running", training.timesteps, config.timesteps)
+        return callback is None or callback(row) is not False
+
+    def status(state: Any, reason: str | None = None) -> None:
+        if run is not None:
+            run.set_status(state, training.timesteps, config.timesteps, reason)
+
+    status("running")
+    try:
+        with StopSignal() as stop:
+            complete = training.off_policy(stop, emit)
+    except BaseException as error:
+        status("failed", str(error) or type(error).__name__)
+        raise
+    else:
+        status("finished" if complete else "stopped")
+        return complete
+    finally:
+        if recorder is not None:
+            recorder.close()
+
+
+class StopSignal:
+    """Ctrl-C and SIGTERM become a question the loop asks between steps; a second Ctrl-C interrupts at once."""
+
+    def __init__(self) -> None:
+        self._asked = False
+        self._previous: dict[int, Any] = {}
+
+    def __call__(self) -> bool:
+        return self._asked
+
+    def _ask(self, number: int, frame: FrameType | None) -> None:
+        if self._asked and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        self._asked = True
+
+    def __enter__(self) -> "StopSignal":
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._previous[number] = signal.signal(number, self._ask)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+
+
+def start(config: RunConfig, factory: EnvFactory, runs_dir: Path | None) -> Training:
+    """A training, with its run directory if one is wanted; everything that can be refused is refused here."""
+    from geoact import runs
+
+    training = Training(config, factory)
+    if runs_dir is not None:
+        training.run = runs.create(runs_dir, training.config)
+    return training
