@@ -64,7 +64,8 @@ def descend(
     parameters: Any, gradient: Any, optimizer_state: optax.OptState, optimizer: optax.GradientTransformation
 ) -> tuple[Any, optax.OptState]:
     """Apply one optimiser step."""
-    updates, optimizer_state = optimizer.update(gradient, optimizer_state, parameters)
+    with jax.numpy_dtype_promotion("standard"):  # Optax mixes its integer step count with floats
+        updates, optimizer_state = optimizer.update(gradient, optimizer_state, parameters)
     return optax.apply_updates(parameters, updates), optimizer_state
 
 

@@ -70,7 +70,9 @@ def _make(env: str, render_mode: str | None) -> gym.Env:
     if env not in gym.registry:
         raise InputError(unknown("environment", env, list(gym.registry)))
     try:
-        return gym.make(env, render_mode=render_mode, disable_env_checker=True)
+        # An environment of the user's own need not know about rendering.
+        rendering = {} if render_mode is None else {"render_mode": render_mode}
+        return gym.make(env, disable_env_checker=True, **rendering)
     except Exception as error:  # whatever a third-party constructor raises, the user named this environment
         raise InputError(f"environment {env!r} cannot be made: {error}") from None
 
