@@ -172,6 +172,8 @@ class GeometricHead:
     weight: float
     normalize_direction: bool
     normalize_mixture: bool
+    kappa_init: float = 2.0
+    """kappa0 of concentration=published."""
 
 
 AlgorithmConfig = GACConfig

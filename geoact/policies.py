@@ -16,9 +16,6 @@ from geoact import sphere
 from geoact.config import GeometricHead
 from geoact.networks import linear
 
-PUBLISHED_KAPPA = 2.0
-"""kappa0 of the published checkpoints."""
-
 
 class GeometricOutput(NamedTuple):
     """What a geometric policy says about a batch of observations."""
@@ -83,7 +80,7 @@ class GeometricPolicy(eqx.Module):
         if head.concentration == "softplus":
             kappa = jax.nn.softplus(raw)
         elif head.concentration == "published":
-            kappa = jax.nn.softplus(20.0 * jax.nn.sigmoid(raw / 5.0) - 10.0 + jnp.log(PUBLISHED_KAPPA)) + 1e-6
+            kappa = jax.nn.softplus(20.0 * jax.nn.sigmoid(raw / 5.0) - 10.0 + jnp.log(head.kappa_init)) + 1e-6
         elif head.concentration == "free":
             kappa = raw
         else:  # fixed: logit of the weight, so that w = sigmoid(kappa) holds here too

@@ -27,15 +27,18 @@ from geoact.config import GeometricHead, unknown
 from geoact.errors import FileFormatError, InputError
 
 SCHEMA = 1
-PUBLISHED_KAPPA = 2.0
-"""kappa0 of the published checkpoints."""
+_SMALLEST_SQUARE = 1e-24
+"""Shorter than the root of this, a vector has no direction: as in sphere.py."""
 
 Tensors = dict[str, np.ndarray]
 
+# Everything below works on the last axis, on a batch and on one observation alike. For one, the overhead of
+# the calls is most of the time, so they are chosen for it: `np.dot` over `@`, and no `where`, `clip` or `einsum`.
+
 
 def linear(tensors: Tensors, name: str, x: np.ndarray) -> np.ndarray:
-    """`x @ W.T + b`.  # [batch, in] -> [batch, out]"""
-    y = x @ tensors[name + ".weight"].T
+    """`x @ W.T + b`.  # [..., in] -> [..., out]"""
+    y = np.dot(x, tensors[name + ".weight"].T)
     y += tensors[name + ".bias"]
     return y
 
@@ -45,24 +48,32 @@ def relu(x: np.ndarray) -> np.ndarray:
 
 
 def sigmoid(x: np.ndarray) -> np.ndarray:
-    return 0.5 * (np.tanh(0.5 * x) + 1.0)
+    y = np.tanh(0.5 * x)
+    y *= 0.5
+    y += 0.5
+    return y
 
 
 def normalize(v: np.ndarray) -> np.ndarray:
-    """Unit vectors along the last axis; the zero vector stays zero, as in sphere.py."""
+    """Unit vectors along the last axis; a vector without a direction becomes zero, as in sphere.py."""
+    if v.ndim == 1:
+        squared = float(np.dot(v, v))
+        return v / math.sqrt(squared) if squared > _SMALLEST_SQUARE else np.zeros_like(v)
     squared = np.einsum("ij,ij->i", v, v)[:, None]
-    return v / np.sqrt(np.where(squared > 0.0, squared, 1.0))
+    is_direction = squared > _SMALLEST_SQUARE
+    return np.where(is_direction, v / np.sqrt(np.where(is_direction, squared, 1.0)), 0.0)
 
 
 def geometric_noise(head: GeometricHead, rng: np.random.Generator, batch: int, action_dim: int) -> np.ndarray:
     """Uniform on the sphere.  # [batch, action_dim + slack]"""
-    return normalize(rng.standard_normal((batch, action_dim + head.slack), dtype=np.float32))
+    noise = rng.standard_normal((batch, action_dim + head.slack), dtype=np.float32)
+    return normalize(noise) if batch > 1 else normalize(noise[0])[None]
 
 
 def geometric_act(
     head: GeometricHead, tensors: Tensors, obs: np.ndarray, noise: np.ndarray | None, action_dim: int
 ) -> np.ndarray:
-    """`r * normalize(w * mu + (1 - w) * xi)`, before clipping.  # [batch, action_dim]"""
+    """`r * normalize(w * mu + (1 - w) * xi)`, before clipping.  # [..., obs_dim] -> [..., action_dim]"""
     x = relu(linear(tensors, "backbone.0", obs))
     x = relu(linear(tensors, "backbone.1", x))
     action = linear(tensors, "direction", x)
@@ -76,7 +87,7 @@ def geometric_act(
         action = weight * action + (1.0 - weight) * noise
         if head.normalize_mixture:
             action = normalize(action)
-    action = action[:, :action_dim]
+    action = action[..., :action_dim]
     if head.scale_max is not None:
         assert hidden is not None
         return action * (head.scale_max * sigmoid(linear(tensors, "scale", hidden)))
@@ -85,17 +96,17 @@ def geometric_act(
 
 
 def geometric_weight(head: GeometricHead, tensors: Tensors, hidden: np.ndarray | None) -> np.ndarray | float:
-    """Mixing weight w from the concentration head's hidden layer.  # [batch, 1]"""
+    """Mixing weight w from the concentration head's hidden layer.  # [..., 1]"""
     if head.concentration == "fixed":
         return head.weight
     assert hidden is not None
-    raw = linear(tensors, "concentration.1", hidden)
+    logit = linear(tensors, "concentration.1", hidden)
     if head.concentration == "softplus":
-        return sigmoid(np.logaddexp(raw, 0.0))
-    if head.concentration == "published":
-        bounded = 20.0 * sigmoid(raw / 5.0) - 10.0 + math.log(PUBLISHED_KAPPA)
-        return sigmoid(np.minimum(np.logaddexp(bounded, 0.0) + 1e-6, 20.0) / 2.0)
-    return sigmoid(raw)
+        logit = np.logaddexp(logit, 0.0)
+    elif head.concentration == "published":
+        bounded = 20.0 * sigmoid(logit / 5.0) - 10.0 + math.log(head.kappa_init)
+        logit = np.minimum(np.logaddexp(bounded, 0.0) + 1e-6, 20.0) / 2.0
+    return sigmoid(logit) if logit.ndim == 2 else 0.5 * math.tanh(0.5 * logit.item()) + 0.5
 
 
 def geometric_shapes(
@@ -116,7 +127,7 @@ def geometric_shapes(
 
 @dataclass(frozen=True)
 class Kind:
-    """The functions of one kind of policy."""
+    """The functions of one kind of policy. `act` takes one observation or a batch: it works on the last axis."""
 
     head: type
     noise: Callable[[Any, np.random.Generator, int, int], np.ndarray]
@@ -159,6 +170,7 @@ class Policy:
         self._kind = KINDS[spec.kind]
         low = np.asarray(spec.action_low, np.float32)
         high = np.asarray(spec.action_high, np.float32)
+        self._low, self._high = low, high
         self._middle, self._half = (high + low) / 2, (high - low) / 2
 
     def noise(self, rng: np.random.Generator, batch: int) -> np.ndarray:
@@ -166,29 +178,28 @@ class Policy:
         return self._kind.noise(self.spec.head, rng, batch, self.spec.action_dim)
 
     def raw(self, obs: np.ndarray, noise: np.ndarray | None = None) -> np.ndarray:
-        """Actions in units of the box [-1, 1], before clipping.  # [batch, obs_dim] -> [batch, action_dim]"""
+        """Actions in units of the box [-1, 1], before clipping.  # [..., obs_dim] -> [..., action_dim]"""
         return self._kind.act(self.spec.head, self.tensors, obs, noise, self.spec.action_dim)
-
-    def rescale(self, action: np.ndarray) -> np.ndarray:
-        """From [-1, 1] to the environment's own limits."""
-        return self._middle + self._half * action
 
     def __call__(self, obs: np.ndarray, rng: np.random.Generator | None = None) -> np.ndarray:
         """Actions for the environment, for one observation or many; deterministic without a generator."""
-        batch = np.asarray(obs, np.float32)
-        single = batch.ndim == 1
-        if single:
-            batch = batch[None]
-        if batch.ndim != 2 or batch.shape[1] != self.spec.obs_dim:
+        x = np.asarray(obs, np.float32)
+        single = x.ndim == 1
+        if x.shape[-1:] != (self.spec.obs_dim,) or x.ndim > 2:
             raise InputError(
                 f"this policy takes observations of {self.spec.obs_dim} numbers "
                 f"(or a batch of them), got an array of shape {np.shape(obs)}"
             )
-        if not np.isfinite(batch).all():
+        # The square is finite only where all numbers are; where it is not, they may just be very large.
+        if not (single and math.isfinite(np.dot(x, x))) and not np.isfinite(x).all():
             raise InputError("the observation has a NaN or an infinity in it")
-        noise = None if rng is None else self.noise(rng, len(batch))
-        action = self.rescale(np.clip(self.raw(batch, noise), -1.0, 1.0))
-        return action[0] if single else action
+        noise = None
+        if rng is not None:
+            noise = self.noise(rng, 1)[0] if single else self.noise(rng, len(x))
+        action = self.raw(x, noise) * self._half
+        action += self._middle
+        # Clipped after rescaling, which is the same and cannot leave the limits by a rounding error.
+        return np.minimum(np.maximum(action, self._low, out=action), self._high, out=action)
 
     def save(self, folder: Path | str) -> Path:
         """Write policy.json and policy.safetensors into `folder`, replacing what is there."""

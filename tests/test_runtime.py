@@ -1,0 +1,254 @@
+"""The NumPy runtime: equal to the JAX policies, alone, quick, and strict about what it is given."""
+
+import dataclasses
+import itertools
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from geoact import runtime
+from geoact.config import GeometricHead
+from geoact.errors import FileFormatError, InputError
+from geoact.policies import GeometricPolicy
+from geoact.runtime import Policy, PolicySpec
+
+OBS_DIM, ACTION_DIM = 5, 3
+LOW, HIGH = (-1.0, -0.4, 0.1), (1.0, 0.4, 0.7)
+
+DEFAULT = GeometricHead(
+    radius=2.5,
+    scale_max=None,
+    slack=0,
+    concentration="softplus",
+    weight=0.73,
+    normalize_direction=True,
+    normalize_mixture=True,
+)
+
+
+def pair(
+    head: GeometricHead,
+    obs_dim: int = OBS_DIM,
+    action_dim: int = ACTION_DIM,
+    hidden: int = 32,
+    gain: float = 3.0,
+) -> tuple[GeometricPolicy, Policy]:
+    """The same policy in JAX and in NumPy. The gain spreads the outputs, so that the heads are not all near 0."""
+    actor = GeometricPolicy(jax.random.key(0), obs_dim, action_dim, hidden, head)
+    actor = jax.tree.map(lambda x: x * gain, actor)
+    low = (LOW * action_dim)[:action_dim]
+    high = (HIGH * action_dim)[:action_dim]
+    spec = PolicySpec("geometric", head, obs_dim, low, high, "gac", "Toy-v0", {"seed": 0})
+    return actor, Policy(spec, {name: np.array(tensor) for name, tensor in actor.tensors().items()})
+
+
+def jax_action(actor: GeometricPolicy, obs: np.ndarray, noise: np.ndarray | None) -> np.ndarray:
+    """The action before clipping, by JAX."""
+    # Not jitted: the operations are then compiled once for all variants.
+    outputs = actor.outputs(jnp.asarray(obs))
+    return np.asarray(actor.act(outputs, None if noise is None else jnp.asarray(noise)))
+
+
+def to_environment(raw: np.ndarray) -> np.ndarray:
+    """Clipped and rescaled, in float64."""
+    low, high = np.asarray(LOW), np.asarray(HIGH)
+    return low + (np.clip(raw, -1.0, 1.0) + 1.0) * (high - low) / 2.0
+
+
+@pytest.mark.parametrize("concentration", get_args(get_type_hints(GeometricHead)["concentration"]))
+@pytest.mark.parametrize("scale_max", [None, 3.5])
+@pytest.mark.parametrize("slack", [0, 1, 2])
+def test_equals_the_jax_policy(concentration: Any, scale_max: float | None, slack: int) -> None:
+    rng = np.random.default_rng(0)
+    obs = (rng.standard_normal((64, OBS_DIM)) * np.logspace(-2, 1, 64)[:, None]).astype(np.float32)
+    for direction, mixture in itertools.product((True, False), (True, False)):
+        radius = None if scale_max else 2.5
+        actor, policy = pair(GeometricHead(radius, scale_max, slack, concentration, 0.73, direction, mixture))
+        noise = policy.noise(np.random.default_rng(7), len(obs))
+        np.testing.assert_allclose(np.linalg.norm(noise, axis=1), 1.0, atol=1e-6)
+        for given, generator in ((None, None), (noise, np.random.default_rng(7))):
+            raw = jax_action(actor, obs, given)
+            # Without normalised directions actions are as large as the observations: relative there.
+            np.testing.assert_allclose(policy.raw(obs, given), raw, rtol=1e-5, atol=1e-5)
+            actions = policy(obs, generator)
+            np.testing.assert_allclose(actions, to_environment(raw), rtol=0, atol=1e-5)
+            for i in range(0, 64, 9):
+                one = policy.raw(obs[i], None if given is None else given[i])
+                np.testing.assert_allclose(one, raw[i], rtol=1e-5, atol=1e-5)
+        assert np.abs(actions - policy(obs)).max() > 0.01
+        np.testing.assert_allclose(policy(obs[3]), policy(obs)[3], rtol=0, atol=1e-5)
+        np.testing.assert_allclose(
+            policy(obs[3], np.random.default_rng(1)),
+            to_environment(policy.raw(obs[3:4], policy.noise(np.random.default_rng(1), 1)))[0],
+            rtol=0,
+            atol=1e-5,
+        )
+
+
+def test_published_form_by_hand() -> None:
+    """kappa = softplus(20 sigmoid(k/5) - 10 + ln kappa0) + 1e-6, w = sigmoid(min(kappa, 20) / 2), no normalising."""
+    head = dataclasses.replace(
+        DEFAULT, concentration="published", normalize_mixture=False, radius=1.0, kappa_init=3.0
+    )
+    for raw in (-40.0, -1.0, 0.5, 40.0):
+        actor, policy = pair(head)
+        tensors = {name: np.zeros_like(tensor) for name, tensor in policy.tensors.items()}
+        tensors["direction.bias"][:] = (0.0, 0.6, 0.8)
+        tensors["concentration.1.bias"][:] = raw
+        kappa = np.log1p(np.exp(20.0 / (1.0 + np.exp(-raw / 5.0)) - 10.0 + np.log(3.0))) + 1e-6
+        weight = 1.0 / (1.0 + np.exp(-min(kappa, 20.0) / 2.0))
+        noise = np.array([[1.0, 0.0, 0.0]], np.float32)
+        by_hand = [[1.0 - weight, 0.6 * weight, 0.8 * weight]]
+        policy.tensors = tensors
+        np.testing.assert_allclose(policy.raw(np.zeros((1, 5), np.float32), noise), by_hand, atol=1e-6)
+        np.testing.assert_allclose(policy.raw(np.zeros(5, np.float32), noise[0]), by_hand[0], atol=1e-6)
+        assert actor.head.kappa_init == 3.0
+
+
+def test_a_zero_direction_is_no_accident() -> None:
+    """Where the direction head gives zero, the action is zero, and with noise it follows the noise alone."""
+    for head in (DEFAULT, dataclasses.replace(DEFAULT, radius=None, scale_max=3.5, slack=1)):
+        actor, policy = pair(head)
+        policy.tensors["direction.weight"][:] = 0.0
+        policy.tensors["direction.bias"][:] = 0.0
+        middle = (np.asarray(LOW) + np.asarray(HIGH)) / 2
+        np.testing.assert_allclose(policy(np.ones(5)), middle, atol=1e-6)
+        np.testing.assert_allclose(policy(np.ones((2, 5))), [middle, middle], atol=1e-6)
+        noise = policy.noise(np.random.default_rng(0), 2)
+        obs = np.ones((2, 5), np.float32)
+        actor = eqx.tree_at(lambda a: a.direction, actor, jax.tree.map(lambda x: x * 0.0, actor.direction))
+        raw = jax_action(actor, obs, noise)
+        np.testing.assert_allclose(policy.raw(obs, noise), raw, atol=1e-5)
+        assert np.abs(raw).max() > 0.1
+
+
+def test_actions_never_leave_the_limits() -> None:
+    _, policy = pair(DEFAULT)
+    policy = Policy(dataclasses.replace(policy.spec, action_low=(-0.1, -0.3, 0.1), action_high=(0.7, 0.4, 1e6)),
+                    policy.tensors)  # fmt: skip
+    actions = policy(np.random.default_rng(0).standard_normal((1000, 5)), np.random.default_rng(0))
+    assert actions.dtype == np.float32
+    assert (actions >= np.asarray(policy.spec.action_low, np.float32)).all()
+    assert (actions <= np.asarray(policy.spec.action_high, np.float32)).all()
+    assert (actions == np.asarray(policy.spec.action_high, np.float32)).any(axis=0).all()
+
+
+@pytest.mark.parametrize("shape", [(), (4,), (6,), (2, 4), (5, 2), (1, 1, 5), (0,)])
+def test_wrong_shapes_are_refused(shape: tuple[int, ...]) -> None:
+    _, policy = pair(DEFAULT)
+    with pytest.raises(InputError, match=r"observations of 5 numbers.*shape") as caught:
+        policy(np.zeros(shape))
+    assert str(shape) in str(caught.value)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_non_finite_observations_are_refused(bad: float) -> None:
+    _, policy = pair(DEFAULT)
+    for obs in (np.zeros(5), np.zeros((3, 5))):
+        obs[..., 2] = bad
+        with pytest.raises(InputError, match="NaN or an infinity"):
+            policy(obs)
+
+
+@pytest.mark.filterwarnings("ignore:overflow")
+def test_large_observations_are_not_mistaken_for_infinite_ones() -> None:
+    _, policy = pair(DEFAULT)
+    assert np.isfinite(policy(np.full(5, 1e25))).all()
+
+
+def test_inputs_are_left_alone() -> None:
+    _, policy = pair(DEFAULT)
+    obs = np.ones(5, np.float32)
+    first = policy(obs, np.random.default_rng(0))
+    second = policy(-obs, np.random.default_rng(0))
+    assert (obs == 1.0).all()
+    assert not np.shares_memory(first, second)
+    np.testing.assert_array_equal(first, policy(obs, np.random.default_rng(0)))
+
+
+def test_save_and_load(tmp_path: Path) -> None:
+    for scale_max, concentration in ((None, "softplus"), (3.5, "free"), (None, "fixed")):
+        head = GeometricHead(None if scale_max else 1.5, scale_max, 1, concentration, 0.6, True, True)  # type: ignore[arg-type]
+        _, policy = pair(head)
+        policy.save(tmp_path / "policy")
+        assert sorted(path.name for path in (tmp_path / "policy").iterdir()) == [
+            "policy.json",
+            "policy.safetensors",
+        ]
+        for path in (tmp_path, tmp_path / "policy", tmp_path / "policy" / "policy.json"):
+            again = runtime.load(path)
+            assert again.spec == policy.spec
+            obs = np.random.default_rng(0).standard_normal((10, 5))
+            np.testing.assert_array_equal(
+                again(obs, np.random.default_rng(1)), policy(obs, np.random.default_rng(1))
+            )
+    content = bytearray((tmp_path / "policy" / "policy.safetensors").read_bytes())
+    content[-1] ^= 1
+    (tmp_path / "policy" / "policy.safetensors").write_bytes(content)
+    with pytest.raises(FileFormatError, match="SHA-256"):
+        runtime.load(tmp_path)
+    with pytest.raises(InputError, match="does not exist"):
+        runtime.load(tmp_path / "nowhere")
+
+
+ALONE = """
+import sys
+
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] not in {*sys.stdlib_module_names, "numpy", "safetensors", "geoact"}:
+            raise ModuleNotFoundError(f"{name} is not on the robot")
+
+sys.meta_path.insert(0, Refuse())
+try:
+    import jax
+except ModuleNotFoundError:
+    pass
+else:
+    raise SystemExit("the blocker does not block")
+from geoact import runtime
+import numpy as np
+policy = runtime.load(sys.argv[1])
+print(*policy(np.ones(5)), *policy(np.ones(5), np.random.default_rng(0)))
+"""
+
+
+def test_needs_numpy_and_safetensors_only(tmp_path: Path) -> None:
+    _, policy = pair(DEFAULT)
+    policy.save(tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-c", ALONE, str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    obs = np.ones(5)
+    np.testing.assert_allclose(
+        [float(word) for word in done.stdout.split()],
+        [*policy(obs), *policy(obs, np.random.default_rng(0))],
+        atol=1e-6,
+    )
+
+
+@pytest.mark.parametrize("head", [DEFAULT, dataclasses.replace(DEFAULT, radius=None, scale_max=3.5)])
+def test_one_observation_is_quick(head: GeometricHead) -> None:
+    """At most 40 microseconds at HalfCheetah's sizes, deterministic or not: the best of many short bursts, which a
+    busy machine disturbs little."""
+    _, policy = pair(head, 17, 6, 256, gain=1.0)
+    obs = np.random.default_rng(0).standard_normal(17)
+    for rng in (None, np.random.default_rng(0)):
+        best = min(_burst(policy, obs, rng) for _ in range(200))
+        assert best < 40e-6, f"{best * 1e6:.1f} microseconds"
+
+
+def _burst(policy: Policy, obs: np.ndarray, rng: np.random.Generator | None, calls: int = 10) -> float:
+    started = time.perf_counter()
+    for _ in range(calls):
+        policy(obs, rng)
+    return (time.perf_counter() - started) / calls
