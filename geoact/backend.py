@@ -5,17 +5,11 @@ environment variables because XLA reads them once, when JAX first computes.
 """
 
 import os
-import sys
 from pathlib import Path
 
 
 def set_threads(threads: int) -> None:
     """Use this many threads for the numerics; 0 means all cores."""
-    if "jax" in sys.modules and threads:
-        from jax._src import xla_bridge
-
-        if xla_bridge.backends_are_initialized() and os.environ.get("NPROC") != str(threads):
-            raise RuntimeError("the number of threads must be set before JAX is first used")
     # NumPy multiplies small matrices here, which more threads only slow down.
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
