@@ -7,7 +7,7 @@ import dataclasses
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import tyro
 from tyro.conf import OmitArgPrefixes, Positional
@@ -22,6 +22,7 @@ SUMMARY = {
     "evaluate": "play episodes with a trained policy and report its return",
     "list": "show the runs in a directory",
     "plot": "draw the learning curves of runs",
+    "export": "write a policy as an ONNX graph",
     "bench": "measure where a training step's time goes",
 }
 
@@ -225,6 +226,38 @@ def plot(argv: list[str]) -> int:
     return 0
 
 
+def export(argv: list[str]) -> int:
+    def options(
+        path: Positional[Path],
+        out: Path = Path("policy.onnx"),
+        format: Literal["onnx"] = "onnx",
+        stochastic: bool = False,
+        best: bool = False,
+    ) -> dict[str, Any]:
+        """Write a policy as one graph with everything inside, checked against the policy itself.
+
+        Args:
+            path: A run directory or a policy folder.
+            out: File to write.
+            format: The graph's format.
+            stochastic: With exploration noise, which is then a second input: standard normal numbers.
+            best: Of a run, the policy with the best evaluation instead of the newest.
+        """
+        return locals()
+
+    given = _parse(options, "export", argv)
+    from geoact import runtime
+    from geoact.export import CHECKED_OBSERVATIONS, write_onnx
+
+    policy = runtime.load(given["path"] / "best" if given["best"] else given["path"])
+    difference = write_onnx(policy, given["out"], given["stochastic"])
+    print(
+        f"{given['out']}: {policy.spec.algorithm} on {policy.spec.env}, at most {difference:.1e} from the policy on "
+        f"{CHECKED_OBSERVATIONS:,} random observations"
+    )
+    return 0
+
+
 def bench(argv: list[str]) -> int:
     def options(
         what: Positional[str] = "step", env: str = "HalfCheetah-v5", algorithm: str = "gac", repeats: int = 5
@@ -249,7 +282,14 @@ def bench(argv: list[str]) -> int:
     return 0
 
 
-COMMANDS = {"train": train, "evaluate": evaluate, "list": list_runs, "plot": plot, "bench": bench}
+COMMANDS = {
+    "train": train,
+    "evaluate": evaluate,
+    "list": list_runs,
+    "plot": plot,
+    "export": export,
+    "bench": bench,
+}
 
 
 def _parse(function: Any, name: str, argv: list[str]) -> Any:

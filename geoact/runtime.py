@@ -27,7 +27,7 @@ from geoact.config import GeometricHead, unknown
 from geoact.errors import FileFormatError, InputError
 
 SCHEMA = 1
-_SMALLEST_SQUARE = 1e-24
+SMALLEST_SQUARE = 1e-24
 """Shorter than the root of this, a vector has no direction: as in sphere.py."""
 
 Tensors = dict[str, np.ndarray]
@@ -58,9 +58,9 @@ def normalize(v: np.ndarray) -> np.ndarray:
     """Unit vectors along the last axis; a vector without a direction becomes zero, as in sphere.py."""
     if v.ndim == 1:
         squared = float(np.dot(v, v))
-        return v / math.sqrt(squared) if squared > _SMALLEST_SQUARE else np.zeros_like(v)
+        return v / math.sqrt(squared) if squared > SMALLEST_SQUARE else np.zeros_like(v)
     squared = np.einsum("ij,ij->i", v, v)[:, None]
-    is_direction = squared > _SMALLEST_SQUARE
+    is_direction = squared > SMALLEST_SQUARE
     return np.where(is_direction, v / np.sqrt(np.where(is_direction, squared, 1.0)), 0.0)
 
 
