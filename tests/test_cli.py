@@ -106,20 +106,9 @@ def test_a_broken_environment_fails_the_run(probe, capsys, tmp_path):
 
 def test_a_free_kappa_diverges_and_says_so(capsys, tmp_path):
     """The paper's rule to the letter: -kappa is a bonus without bound (docs/theory.md)."""
-    arguments = [
-        "--concentration",
-        "free",
-        "--actor-lr",
-        "0.03",
-        "--critic-lr",
-        "0.03",
-        "--log-points",
-        "200",
-    ]
-    code = main(
-        ["train", "tests.probes:Endless-v0", *QUICK, "--timesteps", "20000", *arguments]
-        + ["--evaluations", "0", "--threads", "1", "--runs-dir", str(tmp_path)]
-    )
+    rates = ["--actor-lr", "0.03", "--critic-lr", "0.03", "--log-points", "200", "--evaluations", "0"]
+    arguments = [*QUICK, "--timesteps", "20000", "--concentration", "free", *rates, "--threads", "1"]
+    code = main(["train", "tests.probes:Endless-v0", *arguments, "--runs-dir", str(tmp_path)])
     output = capsys.readouterr()
     assert "known to diverge" in output.out
     assert code == 1
