@@ -3,7 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: train test test-slow check format lock clean
+BENCH := .venv-bench
+
+.PHONY: train test test-slow test-peers check format lock clean
 
 train: $(VENV)/.ready  ## train GAC on HalfCheetah-v5 for 240,000 transitions, evaluate it, draw its curve
 	@$(BIN)/geoact train HalfCheetah-v5 --timesteps 240000 --runs-dir runs
@@ -18,6 +20,9 @@ test: $(VENV)/.ready  ## the default suite, a few minutes
 
 test-slow: $(VENV)/.ready  ## the long tests
 	$(BIN)/python -m pytest -m slow
+
+test-peers: $(BENCH)/.ready  ## what needs Stable-Baselines3, in an environment with PyTorch
+	$(BENCH)/bin/python -m pytest tests/test_agent.py
 
 check: $(VENV)/.ready  ## lint, format, types
 	$(BIN)/ruff check .
@@ -37,6 +42,15 @@ $(VENV)/.ready: requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --require-hashes -r requirements.lock
 	$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# PyTorch comes first and by version: a plain "torch" may bring gigabytes of CUDA.
+$(BENCH)/.ready: requirements.lock benchmarks/requirements.txt
+	$(PYTHON) -m venv $(BENCH)
+	$(BENCH)/bin/pip install --quiet torch==2.13.0
+	$(BENCH)/bin/pip install --quiet --require-hashes -r requirements.lock
+	$(BENCH)/bin/pip install --quiet -r benchmarks/requirements.txt
+	$(BENCH)/bin/pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
 clean:
