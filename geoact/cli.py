@@ -24,6 +24,7 @@ SUMMARY = {
     "plot": "draw the learning curves of runs",
     "export": "write a policy as an ONNX graph",
     "bench": "measure where a training step's time goes",
+    "sweep": "run an experiment of the paper, or your own, on all cores",
 }
 
 ENDED = {"stopped": 130}
@@ -282,6 +283,76 @@ def bench(argv: list[str]) -> int:
     return 0
 
 
+def sweep(argv: list[str]) -> int:
+    def options(
+        experiment: Positional[str],
+        budget: str | None = None,
+        seeds: str | None = None,
+        tasks: tuple[str, ...] | None = None,
+        algorithms: tuple[str, ...] | None = None,
+        jobs: int = 0,
+        out: Path | None = None,
+        retry_failed: bool = False,
+        dry_run: bool = False,
+    ) -> dict[str, Any]:
+        """Run an experiment of the paper, or your own, on all cores. The same command again continues it.
+
+        Args:
+            experiment: table1, table2, table3, tableA2, beyond, or a .toml file.
+            budget: A fraction of the full runs (0.01) or a number of transitions (80000) for each.
+            seeds: How many of the experiment's seeds (2), or which (0,10; one alone: 42,).
+            tasks: Only these tasks.
+            algorithms: Only these algorithms (the labels of the experiment's variants).
+            jobs: Runs at a time, each on a core of its own. 0: as many as there are cores.
+            out: Where the run directories are made. Default: sweeps/EXPERIMENT.
+            retry_failed: Start failed runs again.
+            dry_run: Only show the runs.
+        """
+        return locals()
+
+    given = _parse(options, "sweep", argv)
+    import os
+
+    from geoact.experiments import catalogue, local
+    from geoact.experiments import plan as planning
+
+    cores = len(os.sched_getaffinity(0))
+    jobs = given["jobs"] or cores
+    if jobs < 0:
+        raise InputError(f"jobs must be 0 or more, got {jobs}")
+    chosen = catalogue.select(
+        planning.find(given["experiment"]), given["tasks"], given["algorithms"], given["seeds"]
+    )
+    runs = planning.plan(chosen, catalogue.parse_budget(given["budget"]))
+    out = given["out"] or Path("sweeps") / chosen.name
+    print(
+        f"{chosen.title}: {len(runs)} runs, {sum(run.config.timesteps for run in runs):,} transitions in all"
+    )
+    if given["dry_run"]:
+        for run in runs:
+            print(f"  {run.name}")
+        return 0
+    if jobs > cores:
+        print(f"note: {jobs} jobs share {cores} cores")
+    with local.held(out):
+        work = local.inspect(runs, out, given["retry_failed"])
+        planning.note_labels(out, chosen, runs)
+        running = local.LocalSweep(work, jobs)
+        with local.Display() as display:
+            running.run(display)
+    failed = [job for job in work if job.state == "failed"]
+    for job in failed:
+        print(f"failed: {job.planned.name}: {job.reason}")
+    if failed and not given["retry_failed"]:
+        print("failed runs are started again with --retry-failed")
+    print(f"{local.summary(running)}")
+    print(f"sweep: {out}", flush=True)
+    if running.stopping:
+        print("stopped: the same command again continues it")
+        return ENDED["stopped"]
+    return 1 if failed else 0
+
+
 COMMANDS = {
     "train": train,
     "evaluate": evaluate,
@@ -289,6 +360,7 @@ COMMANDS = {
     "plot": plot,
     "export": export,
     "bench": bench,
+    "sweep": sweep,
 }
 
 

@@ -128,24 +128,29 @@ def create(runs_dir: Path, config: RunConfig) -> Run:
     stem = f"{name}__{config.algorithm}__s{config.seed}__{stamp}"
     try:
         runs_dir.mkdir(parents=True, exist_ok=True)
-        path = _free_folder(runs_dir, stem)
-        run = Run(path)
-        files.write_json(
-            path / "run.json",
-            {
-                "format": "geoact-run",
-                "schema": SCHEMA,
-                "version": __version__,
-                "libraries": {name: _version(name) for name in LIBRARIES},
-                "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-                "config": config.to_json(),
-            },
-        )
-        run.set_status("running", 0, config.timesteps)
+        return create_at(_free_folder(runs_dir, stem), config)
     except OSError as error:
         raise InputError(
             f"cannot write a run into {runs_dir}: {_because(error)}; choose another --runs-dir"
         ) from None
+
+
+def create_at(path: Path, config: RunConfig) -> Run:
+    """A new run in exactly this folder."""
+    path.mkdir(parents=True, exist_ok=True)
+    run = Run(path)
+    run.set_status("running", 0, config.timesteps)
+    files.write_json(
+        path / "run.json",
+        {
+            "format": "geoact-run",
+            "schema": SCHEMA,
+            "version": __version__,
+            "libraries": {name: _version(name) for name in LIBRARIES},
+            "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "config": config.to_json(),
+        },
+    )
     return run
 
 

@@ -1,0 +1,321 @@
+"""The paper's experiments, and ours, as data.
+
+An experiment is a grid: tasks x variants x seeds. A task's length is in *vector steps*, the paper's unit
+(one step of all environments together); the budget on the command line and everything in a run's directory is
+in *transitions* (vector steps times environments).
+
+What the paper leaves open, and how it is read here:
+
+- Table 3, "without kappa controller": a constant mixing weight 0.73 (kappa = 1) and no exploration bonus.
+- Table 3, "without normalization": neither the direction nor the mixture is put on the sphere.
+- Table 3, "raw action output": as before, with r = 1 and a critic that sees the unclipped action, so that nothing
+  bounds the output.
+- Pusher-v4 cannot run on MuJoCo >= 3: its successor Pusher-v5 takes its place (its object is heavier).
+
+No JAX here, and no environment is made: the records must load at once.
+"""
+
+import dataclasses
+import difflib
+import json
+import math
+import re
+import types
+import typing
+from dataclasses import dataclass, field
+from importlib import resources
+from typing import Any, Literal
+
+from geoact.config import AlgorithmConfig, defaults, unknown
+from geoact.errors import InputError
+
+SEEDS = (0, 10, 42, 77, 123)
+"""The paper's."""
+FULL = 1_000_000
+"""Vector steps of the paper's runs."""
+
+Settings = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One environment of an experiment."""
+
+    env: str
+    """Environment id."""
+    vector_steps: int
+    """Length of a full run."""
+    paper: str | None = None
+    """The paper's name for it."""
+    action_dim: int | None = None
+    """Size of its action, where it is known beforehand: what a run's automatic settings come from."""
+    note: str | None = None
+    """What a reader must know beside its number."""
+
+    @property
+    def name(self) -> str:
+        return self.paper or self.env
+
+
+@dataclass(frozen=True)
+class Variant:
+    """An algorithm and the settings that differ from its defaults."""
+
+    algorithm: str
+    settings: Settings = field(default_factory=dict)
+    paper: str | None = None
+    """Its column or row in the paper's table."""
+    tasks: tuple[str, ...] | None = None
+    """Only on these tasks (their environment ids); everywhere without it."""
+
+    def config(self) -> AlgorithmConfig:
+        """The algorithm's configuration, checked."""
+        base = defaults(self.algorithm)
+        hints = typing.get_type_hints(type(base))
+        for name, value in self.settings.items():
+            if name not in hints:
+                raise InputError(unknown(f"setting of {self.algorithm}", name, list(hints)))
+            if not fits(value, hints[name]):
+                raise InputError(f"{name} must be {spell(hints[name])}, got {value!r}")
+        return dataclasses.replace(base, **self.settings)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Tasks x variants x seeds."""
+
+    name: str
+    title: str
+    tasks: tuple[Task, ...]
+    variants: dict[str, Variant]
+    """Label -> variant."""
+    seeds: tuple[int, ...] = SEEDS
+    num_envs: int = 8
+    paper: str | None = None
+    """Key of the paper's numbers in paper.json."""
+    evaluations: int | None = None
+    """Evaluations per run. Automatic: one per 8,000 transitions, at least 1 and at most 20."""
+    eval_episodes: int = 10
+
+
+def fits(value: Any, hint: Any) -> bool:
+    """Whether a plain value is one of the type's (integers are numbers too)."""
+    if hint is Any:
+        return True
+    origin, members = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Literal:
+        return any(value == member and type(value) is type(member) for member in members)
+    if origin in (typing.Union, types.UnionType):
+        return any(fits(value, member) for member in members)
+    if hint is float:
+        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if hint is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return value is None if hint is type(None) else isinstance(value, origin or hint)
+
+
+def spell(hint: Any) -> str:
+    """A type in words."""
+    origin, members = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Literal:
+        return "one of " + ", ".join(map(str, members))
+    if origin in (typing.Union, types.UnionType):
+        return " or ".join(spell(member) for member in members if member is not type(None))
+    words = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
+    return words.get(hint, str(hint))
+
+
+def _mujoco(name: str, action_dim: int, vector_steps: int = FULL) -> Task:
+    return Task(name, vector_steps, name, action_dim)
+
+
+def _dmcontrol(name: str, action_dim: int) -> Task:
+    return Task(f"dm_control/{name}", FULL, name, action_dim)
+
+
+MUJOCO = (
+    _mujoco("Hopper-v4", 3),
+    _mujoco("Walker2d-v4", 6),
+    Task("Pusher-v5", 500_000, "Pusher-v4", 7, "Pusher-v5; the paper's number is Pusher-v4's"),
+    _mujoco("HalfCheetah-v4", 6),
+    _mujoco("Ant-v4", 8),
+    _mujoco("Humanoid-v4", 17),
+)
+DMCONTROL = (
+    _dmcontrol("fish-upright", 5),
+    _dmcontrol("walker-walk", 6),
+    _dmcontrol("walker-run", 6),
+    _dmcontrol("cheetah-run", 6),
+    _dmcontrol("quadruped-walk", 12),
+    _dmcontrol("quadruped-run", 12),
+)
+_ON_MUJOCO = tuple(task.env for task in MUJOCO)
+_ON_DMCONTROL = tuple(task.env for task in DMCONTROL)
+
+_BASELINES = {name: Variant(name, paper=name) for name in ("sac", "td3", "ppo")}
+
+EXPERIMENTS = {
+    experiment.name: experiment
+    for experiment in (
+        Experiment(
+            "table1",
+            "Table 1: six MuJoCo tasks",
+            MUJOCO,
+            {"gac": Variant("gac", paper="gac"), **_BASELINES},
+            paper="table1_mujoco",
+        ),
+        Experiment(
+            "table2",
+            "Table 2: six DMControl tasks",
+            DMCONTROL,
+            {"gac-scale": Variant("gac-scale", paper="gac"), **_BASELINES},
+            paper="table2_dmcontrol",
+        ),
+        Experiment(
+            "table3",
+            "Table 3: ablations on HalfCheetah",
+            (_mujoco("HalfCheetah-v4", 6),),
+            {
+                "r=2.5": Variant("gac", {"radius": 2.5}, "default (kappa, r=2.5)"),
+                "r=3.5": Variant("gac", {"radius": 3.5}, "r=3.5"),
+                "r=1.5": Variant("gac", {"radius": 1.5}, "r=1.5"),
+                "no-kappa": Variant(
+                    "gac",
+                    {"concentration": "fixed", "weight": 0.73, "exploration": "none"},
+                    "without kappa controller (r=2.5)",
+                ),
+                "no-normalization": Variant(
+                    "gac",
+                    {"normalize_direction": False, "normalize_mixture": False},
+                    "without normalization",
+                ),
+                "raw-output": Variant(
+                    "gac",
+                    {
+                        "radius": 1.0,
+                        "normalize_direction": False,
+                        "normalize_mixture": False,
+                        "critic_action": "raw",
+                    },
+                    "raw action output",
+                ),
+            },
+            paper="table3_ablation_halfcheetah",
+        ),
+        Experiment(
+            "tableA2",
+            "Table A.2: fixed and learned scale on Walker2d",
+            (_mujoco("Walker2d-v4", 6, 500_000),),
+            {
+                "r=1": Variant("gac", {"radius": 1.0}, "r=1.0"),
+                "r=2": Variant("gac", {"radius": 2.0}, "r=2.0"),
+                "r=3": Variant("gac", {"radius": 3.0}, "r=3.0"),
+                "learned": Variant("gac-scale", {}, "adaptive r"),
+            },
+            paper="tableA2_walker2d_500k",
+        ),
+        Experiment(
+            "beyond",
+            "Beyond the paper: exact entropy and slack on all twelve tasks",
+            MUJOCO + DMCONTROL,
+            {
+                "gac": Variant("gac", paper="gac", tasks=_ON_MUJOCO),
+                "gac-scale": Variant("gac-scale", paper="gac", tasks=_ON_DMCONTROL),
+                "gac-slack": Variant("gac", {"slack": 1}),
+                "gac-entropy": Variant("gac", {"exploration": "entropy"}, tasks=_ON_MUJOCO),
+                "gac-scale-entropy": Variant("gac-scale", {"exploration": "entropy"}, tasks=_ON_DMCONTROL),
+                "gac-entropy-slack": Variant("gac", {"exploration": "entropy", "slack": 1}),
+            },
+        ),
+    )
+}
+
+
+def paper_numbers() -> dict[str, Any]:
+    """The paper's numbers, as transcribed in paper.json."""
+    return json.loads(resources.files("geoact.experiments").joinpath("paper.json").read_text())
+
+
+def same_task(env: str, other: str) -> bool:
+    """Whether two environment ids mean the same task (walker-run, dm_control/walker-run, ...-v0)."""
+    return _plain(env) == _plain(other)
+
+
+def _plain(env: str) -> str:
+    return re.sub(r"^dm_control/(.*?)(-v0)?$", r"\1", env)
+
+
+def select(
+    experiment: Experiment,
+    tasks: list[str] | None = None,
+    variants: list[str] | None = None,
+    seeds: str | None = None,
+) -> Experiment:
+    """A part of an experiment; a name that is not in it is answered with those that are."""
+    chosen_tasks = experiment.tasks
+    if tasks is not None:
+        chosen_tasks = tuple(dict.fromkeys(_pick_task(experiment, name) for name in tasks))
+    chosen = experiment.variants
+    if variants is not None:
+        for name in variants:
+            if name not in chosen:
+                raise InputError(_not_in(experiment, "algorithm", name, list(experiment.variants)))
+        chosen = {label: variant for label, variant in chosen.items() if label in variants}
+    numbers = experiment.seeds if seeds is None else parse_seeds(seeds, experiment.seeds)
+    return dataclasses.replace(experiment, tasks=chosen_tasks, variants=chosen, seeds=numbers)
+
+
+def _pick_task(experiment: Experiment, name: str) -> Task:
+    for task in experiment.tasks:
+        if name in (task.env, task.name) or same_task(name, task.env):
+            return task
+    raise InputError(_not_in(experiment, "task", name, [task.name for task in experiment.tasks]))
+
+
+def _not_in(experiment: Experiment, kind: str, name: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(known)}"
+    return f"{experiment.name} has no {kind} {name!r}: {hint}"
+
+
+def parse_seeds(text: str, known: tuple[int, ...]) -> tuple[int, ...]:
+    """`3`: the first three of the experiment's seeds; `0,10`: these (`42,` for one alone)."""
+    words = [word.strip() for word in text.split(",")]
+    if not all(re.fullmatch(r"\d+", word) for word in words if word) or not any(words):
+        raise InputError(
+            f"seeds must be a count (3) or a list (0,10,42; for one alone: 42,), got {text!r}: use whole numbers"
+        )
+    numbers = tuple(int(word) for word in words if word)
+    if len(words) > 1:
+        if len(set(numbers)) != len(numbers):
+            raise InputError(f"seeds {text!r} names a seed twice")
+        return numbers
+    count = numbers[0]
+    if not 1 <= count <= len(known):
+        raise InputError(
+            f"seeds {count} asks for the first {count} of the experiment's {len(known)} seeds "
+            f"({', '.join(map(str, known))}): use 1 to {len(known)}, or a list such as {count},"
+        )
+    return known[:count]
+
+
+def parse_budget(text: str | None) -> float | int | None:
+    """`0.002`: that fraction of every run; `16000`: that many transitions; nothing: all of it."""
+    if text is None:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if math.isfinite(value) and (0 < value <= 1 or (value > 1 and value == int(value))):
+        return value if value <= 1 else int(value)
+    raise InputError(
+        f"budget must be a fraction of the full run (0.01) or a number of transitions (80000), got {text!r}"
+    )
+
+
+def transitions(task: Task, num_envs: int, budget: float | int | None) -> int:
+    """Transitions of one run of a task under a budget."""
+    if isinstance(budget, int):
+        return budget
+    return max(1, round(task.vector_steps * (1.0 if budget is None else budget))) * num_envs

@@ -1,0 +1,181 @@
+import dataclasses
+
+import pytest
+
+from geoact.errors import InputError
+from geoact.experiments import catalogue, plan, sweep_file
+from geoact.experiments.catalogue import EXPERIMENTS, MUJOCO, Task, Variant
+
+
+def test_the_papers_protocol_is_counted_as_the_paper_counts() -> None:
+    runs = {
+        name: sum(
+            len(e.seeds)
+            for task in e.tasks
+            for variant in e.variants.values()
+            if variant.tasks is None or task.env in variant.tasks
+        )
+        for name, e in EXPERIMENTS.items()
+    }
+    assert runs == {"table1": 120, "table2": 120, "table3": 30, "tableA2": 20, "beyond": 12 * 4 * 5}
+
+
+@pytest.mark.parametrize("name", list(EXPERIMENTS))
+def test_every_paper_reference_exists(name: str) -> None:
+    experiment, numbers = EXPERIMENTS[name], catalogue.paper_numbers()
+    if experiment.paper is None:
+        return
+    table = numbers[experiment.paper]
+    for variant in experiment.variants.values():
+        assert variant.paper is not None
+        if len(experiment.tasks) > 1:
+            assert all(variant.paper in table[task.paper] for task in experiment.tasks)
+        else:
+            assert variant.paper in table
+
+
+def test_protocol_agrees_with_the_paper() -> None:
+    protocol = catalogue.paper_numbers()["protocol"]
+    assert tuple(protocol["seeds"]) == catalogue.SEEDS
+    for task in MUJOCO:
+        steps = protocol["vector_steps_exceptions"].get(task.paper, protocol["vector_steps"])
+        assert task.vector_steps == steps
+
+
+def test_budget_is_a_fraction_or_a_number_of_transitions() -> None:
+    task = Task("Pusher-v5", 500_000)
+    assert catalogue.transitions(task, 8, catalogue.parse_budget(None)) == 4_000_000
+    assert catalogue.transitions(task, 8, catalogue.parse_budget("1")) == 4_000_000
+    assert catalogue.transitions(task, 8, catalogue.parse_budget("0.002")) == 8_000
+    assert catalogue.transitions(task, 8, catalogue.parse_budget("16000")) == 16_000
+    assert catalogue.transitions(task, 8, catalogue.parse_budget("1e5")) == 100_000
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "1.5", "many", ""])
+def test_bad_budgets(text: str) -> None:
+    with pytest.raises(InputError, match="budget must be"):
+        catalogue.parse_budget(text)
+
+
+def test_seeds_are_a_count_or_a_list() -> None:
+    assert catalogue.parse_seeds("2", catalogue.SEEDS) == (0, 10)
+    assert catalogue.parse_seeds("77,0", catalogue.SEEDS) == (77, 0)
+    assert catalogue.parse_seeds("42,", catalogue.SEEDS) == (42,)
+
+
+@pytest.mark.parametrize("text", ["0", "6", "-1", "a", "", ",", "1,1", "1.5"])
+def test_bad_seeds(text: str) -> None:
+    with pytest.raises(InputError, match="seeds"):
+        catalogue.parse_seeds(text, catalogue.SEEDS)
+
+
+def test_select_finds_tasks_by_either_name() -> None:
+    chosen = catalogue.select(EXPERIMENTS["table1"], ["Pusher-v4", "Ant-v4"], ["gac"], "1")
+    assert [task.env for task in chosen.tasks] == ["Pusher-v5", "Ant-v4"]
+    assert list(chosen.variants) == ["gac"] and chosen.seeds == (0,)
+    assert catalogue.select(EXPERIMENTS["table2"], ["walker-run"]).tasks[0].env == "dm_control/walker-run"
+
+
+def test_select_names_what_is_there() -> None:
+    with pytest.raises(InputError, match="table1 has no task 'Hoper-v4': did you mean Hopper-v4"):
+        catalogue.select(EXPERIMENTS["table1"], ["Hoper-v4"])
+    with pytest.raises(InputError, match=r"table1 has no algorithm 'gac-scale': .*gac"):
+        catalogue.select(EXPERIMENTS["table1"], None, ["gac-scale"])
+
+
+def test_unknown_experiment_is_answered_with_the_nearest() -> None:
+    with pytest.raises(InputError, match=r"unknown experiment 'table4': did you mean table"):
+        plan.find("table4")
+
+
+def test_settings_are_checked_by_name_and_type() -> None:
+    assert Variant("gac", {"radius": 2}).config().radius == 2
+    with pytest.raises(InputError, match="unknown setting of gac 'raduis': did you mean radius"):
+        Variant("gac", {"raduis": 2.0}).config()
+    with pytest.raises(InputError, match="radius must be a number, got 'wide'"):
+        Variant("gac", {"radius": "wide"}).config()
+    with pytest.raises(InputError, match="slack must be one of auto, 0, 1, 2, got True"):
+        Variant("gac", {"slack": True}).config()
+
+
+def test_plan_is_complete_longest_first_and_deterministic() -> None:
+    chosen = catalogue.select(EXPERIMENTS["table1"], ["Hopper-v4", "Humanoid-v4"], ["gac"], "2")
+    runs = plan.plan(chosen, 0.002)
+    assert runs == plan.plan(chosen, 0.002)
+    assert [run.name for run in runs] == [
+        "Humanoid-v4__gac__s0__16000t",
+        "Humanoid-v4__gac__s10__16000t",
+        "Hopper-v4__gac__s0__16000t",
+        "Hopper-v4__gac__s10__16000t",
+    ]
+    config = runs[0].config
+    assert config.threads == 1 and config.timesteps == 16_000 and config.vector_steps == 2_000
+    assert config.settings.radius == 2.5 and config.settings.slack == 0  # nothing automatic is left
+
+
+def test_a_task_that_does_not_exist_is_found_before_anything_starts() -> None:
+    broken = dataclasses.replace(
+        catalogue.select(EXPERIMENTS["table1"], ["Hopper-v4"], ["gac"]),
+        tasks=(Task("Hopper-v4", 10), Task("Hoper-v4", 10)),
+    )
+    with pytest.raises(InputError, match=r"nothing was started: Hoper-v4: unknown environment.*Hopper-v4"):
+        plan.plan(broken)
+
+
+GOOD = """name = "mine"
+seeds = [0, 1]
+
+[tasks]
+"Pendulum-v1" = 5_000
+
+[variants.wide]
+algorithm = "gac"
+radius = 3.5
+"""
+
+
+def test_a_sweep_file(tmp_path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(GOOD)
+    experiment = sweep_file.read(path)
+    assert experiment.name == "mine" and experiment.seeds == (0, 1)
+    assert experiment.tasks == (Task("Pendulum-v1", 5_000),)
+    assert experiment.variants == {"wide": Variant("gac", {"radius": 3.5})}
+
+
+def test_the_example_is_a_sweep_file() -> None:
+    from pathlib import Path
+
+    folder = Path(__file__).parents[2] / "examples"
+    assert plan.plan(sweep_file.read(folder / "radius.toml"), 0.1)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("seeds = [0, 1]", "seeds = [0, 1", r"is not TOML: .*line 4.*near the key seeds"),
+        ("seeds = [0, 1]", "seeds = 3", r"line 2, seeds: must be a list"),
+        ("seeds = [0, 1]", "seeds = [0, 0]", r"line 2, seeds: must be different"),
+        ("seeds = [0, 1]", "seeds = []", r"seeds: missing or empty"),
+        ("seeds = [0, 1]", "seed = [0, 1]", r"line 2, seed: unknown key"),
+        ('"Pendulum-v1" = 5_000', '"Pendulum-v1" = "long"', r"line 5, tasks.Pendulum-v1: must be a number"),
+        ('algorithm = "gac"', 'algorithm = "gca"', r"line 8, variants.wide.algorithm: .*did you mean gac"),
+        ('algorithm = "gac"', "", r"line 7, variants.wide: must be a table with an algorithm"),
+        ("radius = 3.5", "raduis = 3.5", r"line 9, variants.wide.raduis: .*did you mean radius"),
+        ("radius = 3.5", "radius = 'big'", r"line 9, variants.wide.radius: radius must be a number"),
+        ("radius = 3.5", "radius = -1", r"line 9, variants.wide.radius: radius must be greater than 0"),
+        ("radius = 3.5", 'scale = "learned"\nradius = 1', r"line 7, variants.wide: scale=learned replaces"),
+        ('name = "mine"', 'name = "../up"', r"line 1, name: must be made of"),
+    ],
+)
+def test_a_malformed_sweep_file_names_line_and_key(tmp_path, old: str, new: str, message: str) -> None:
+    path = tmp_path / "bad.toml"
+    path.write_text(GOOD.replace(old, new))
+    with pytest.raises(InputError, match=message) as caught:
+        sweep_file.read(path)
+    assert "bad.toml" in str(caught.value)
+
+
+def test_a_missing_sweep_file(tmp_path) -> None:
+    with pytest.raises(InputError, match="cannot read"):
+        plan.find(str(tmp_path / "none.toml"))
