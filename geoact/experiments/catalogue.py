@@ -136,7 +136,13 @@ def _dmcontrol(name: str, action_dim: int) -> Task:
 MUJOCO = (
     _mujoco("Hopper-v4", 3),
     _mujoco("Walker2d-v4", 6),
-    Task("Pusher-v5", 500_000, "Pusher-v4", 7, "Pusher-v5; the paper's number is Pusher-v4's"),
+    Task(
+        "Pusher-v5",
+        500_000,
+        "Pusher-v4",
+        7,
+        "run as Pusher-v5 (MuJoCo >= 3 cannot load v4; v5's object is heavier), the paper's number is v4's",
+    ),
     _mujoco("HalfCheetah-v4", 6),
     _mujoco("Ant-v4", 8),
     _mujoco("Humanoid-v4", 17),

@@ -1,4 +1,4 @@
-"""One run of a sweep in a process of its own: `python -m geoact.experiments.worker RUN [--core N]`.
+"""One run of a sweep in a process of its own: `python -m geoact.experiments.worker RUN CORE PARENT`.
 
 The run's directory says what to do: its configuration is in run.json, and where a checkpoint is there the run
 goes on from it. Working on a run twice is therefore safe, and on a finished one does nothing. The exit code is
@@ -24,10 +24,12 @@ def pin(core: int) -> None:
     os.sched_setaffinity(0, {core})
 
 
-def die_with_parent() -> None:
+def die_with(parent: int) -> None:
     """Ask the kernel for a SIGTERM when the parent ends, however it ends: no orphan may go on unseen."""
     with contextlib.suppress(OSError, AttributeError):  # only Linux has it
         ctypes.CDLL(None, use_errno=True).prctl(1, signal.SIGTERM)
+    if os.getppid() != parent:  # it ended before we asked
+        raise SystemExit(STOPPED)
 
 
 @contextlib.contextmanager
@@ -90,11 +92,10 @@ def work(path: Path) -> int:
 
 
 def main(argv: list[str]) -> int:
-    path = Path(argv[0])
-    if argv[1:2] == ["--core"]:
-        pin(int(argv[2]))
-    die_with_parent()
-    return work(path)
+    path, core, parent = argv
+    pin(int(core))
+    die_with(int(parent))
+    return work(Path(path))
 
 
 if __name__ == "__main__":
