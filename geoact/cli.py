@@ -53,6 +53,8 @@ class TrainOptions:
     """Episodes per evaluation."""
     log_points: int = 200
     """Rows of metrics written during the run."""
+    wandb: bool = False
+    """Record to Weights & Biases, too (extra wandb; WANDB_MODE=offline keeps it on this machine)."""
     runs_dir: Path = Path("runs")
     """Where run directories are made."""
 
@@ -61,6 +63,10 @@ def train(argv: list[str]) -> int:
     algorithm = _peek(argv, "--algorithm", "gac")
     default = defaults(algorithm)
     options, settings = _parse_train(argv, default)
+    if options.wandb:
+        from geoact.runs import require_wandb
+
+        require_wandb()
     backend.set_threads(options.threads)
     from geoact import environments, training
     from geoact.progress import Progress

@@ -225,6 +225,8 @@ class RunConfig:
     """Episodes per evaluation."""
     log_points: int = 200
     """Rows of metrics written during the run, beside the evaluations."""
+    wandb: bool = False
+    """Record to Weights & Biases, too."""
 
     def __post_init__(self) -> None:
         _positive(self, "timesteps", "num_envs", "eval_episodes", "log_points")

@@ -97,12 +97,37 @@ class Run:
             policy.save(self.best_path)
 
 
+def require_wandb() -> Any:
+    """The module of the extra, or an error before anything is started."""
+    try:
+        import wandb
+    except ImportError:
+        raise InputError("--wandb needs an extra: pip install 'geoact[wandb]'") from None
+    return wandb
+
+
 class Recorder:
-    """Writes a run's metrics: metrics.jsonl and TensorBoard."""
+    """Writes a run's metrics: metrics.jsonl, TensorBoard and, where asked, Weights & Biases.
+
+    Weights & Biases is set up by its own environment variables: WANDB_MODE=offline keeps everything in the
+    run's folder (`wandb sync` uploads it later), WANDB_PROJECT names another project than geoact.
+    """
 
     def __init__(self, run: Run):
         from tensorboardX import SummaryWriter
 
+        self._wandb = None
+        config = run.config()
+        if config.wandb:
+            # One id per run directory: a run that is continued goes on in the same record.
+            self._wandb = require_wandb().init(
+                project=os.environ.get("WANDB_PROJECT", "geoact"),
+                name=run.path.name,
+                id=run.path.name,
+                resume="allow",
+                dir=str(run.path),
+                config=config.to_json(),
+            )
         self._file = open(run.path / "metrics.jsonl", "ab")  # noqa: SIM115 (closed in close)
         self._board = SummaryWriter(str(run.path))
 
@@ -113,12 +138,18 @@ class Recorder:
         for name, value in row.items():
             if "/" in name:
                 self._board.add_scalar(name, value, int(row["step"]))
+        if self._wandb is not None:
+            self._wandb.log(
+                {name: value for name, value in row.items() if "/" in name}, step=int(row["step"])
+            )
 
     def close(self) -> None:
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()
         self._board.close()
+        if self._wandb is not None:
+            self._wandb.finish()
 
 
 def create(runs_dir: Path, config: RunConfig) -> Run:

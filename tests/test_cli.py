@@ -187,3 +187,31 @@ def test_help_starts_at_once_and_without_jax():
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=os.environ)
     assert "train" in result.stdout
     assert result.stderr.strip() == "False"
+
+
+def test_wandb_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The real library, in its offline mode: every logged number is in the record that it would upload."""
+    pytest.importorskip("wandb")
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    monkeypatch.setenv("WANDB_SILENT", "true")
+    command = ["train", "tests.probes:Reach-v0", *QUICK, "--threads", "1", "--wandb"]
+    assert main([*command, "--runs-dir", str(tmp_path)]) == 0
+    run = Run(next(tmp_path.iterdir()))
+    assert run.config().wandb
+    (record,) = run.path.glob("wandb/offline-run-*/*.wandb")
+    content = record.read_bytes()
+    rows = run.metrics()
+    assert len(rows) == 4
+    for row in rows:
+        for name, value in row.items():
+            if "/" in name:
+                assert name.encode() in content
+                assert json.dumps(value).encode() in content, f"{name} {value}"
+    assert list(run.path.glob("events.*")), "TensorBoard is written beside it"
+
+
+def test_wandb_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    monkeypatch.setitem(sys.modules, "wandb", None)  # what an import sees that finds nothing
+    assert main(["train", "tests.probes:Reach-v0", "--wandb", "--runs-dir", str(tmp_path / "runs")]) == 2
+    assert "geoact[wandb]" in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
