@@ -13,23 +13,43 @@ Names are imported on first use, so that `geoact.runtime` works without JAX and 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from geoact.agent import GAC, Agent, load
-    from geoact.config import GACConfig
+    from geoact.agent import GAC, PPO, SAC, TD3, Agent, load
+    from geoact.config import GACConfig, PPOConfig, SACConfig, TD3Config
     from geoact.errors import FileFormatError, InputError, TrainingFailed
 
 __version__ = "0.1.0"
 
 _HOME = {
     "GAC": "geoact.agent",
+    "PPO": "geoact.agent",
+    "SAC": "geoact.agent",
+    "TD3": "geoact.agent",
     "Agent": "geoact.agent",
     "load": "geoact.agent",
     "GACConfig": "geoact.config",
+    "PPOConfig": "geoact.config",
+    "SACConfig": "geoact.config",
+    "TD3Config": "geoact.config",
     "FileFormatError": "geoact.errors",
     "InputError": "geoact.errors",
     "TrainingFailed": "geoact.errors",
 }
 
-__all__ = ["GAC", "Agent", "FileFormatError", "GACConfig", "InputError", "TrainingFailed", "load"]
+__all__ = [
+    "GAC",
+    "PPO",
+    "SAC",
+    "TD3",
+    "Agent",
+    "FileFormatError",
+    "GACConfig",
+    "InputError",
+    "PPOConfig",
+    "SACConfig",
+    "TD3Config",
+    "TrainingFailed",
+    "load",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -11,7 +11,7 @@ import gymnasium as gym
 import numpy as np
 
 from geoact import environments, runtime
-from geoact.config import AlgorithmConfig, GACConfig, RunConfig
+from geoact.config import AlgorithmConfig, GACConfig, PPOConfig, RunConfig, SACConfig, TD3Config
 from geoact.errors import InputError
 from geoact.runtime import Policy
 from geoact.training import Callback, Evaluation, Training, evaluate, start, train
@@ -138,7 +138,28 @@ class GAC(Agent):
     config_type = GACConfig
 
 
-AGENTS: dict[str, type[Agent]] = {"gac": GAC, "gac-scale": GAC}
+class SAC(Agent):
+    """Soft Actor-Critic."""
+
+    algorithm = "sac"
+    config_type = SACConfig
+
+
+class TD3(Agent):
+    """Twin Delayed DDPG."""
+
+    algorithm = "td3"
+    config_type = TD3Config
+
+
+class PPO(Agent):
+    """Proximal Policy Optimization."""
+
+    algorithm = "ppo"
+    config_type = PPOConfig
+
+
+AGENTS: dict[str, type[Agent]] = {"gac": GAC, "gac-scale": GAC, "sac": SAC, "td3": TD3, "ppo": PPO}
 
 
 def load(path: Path | str) -> Agent:

@@ -14,7 +14,7 @@ from tyro.conf import OmitArgPrefixes, Positional
 
 import geoact
 from geoact import backend
-from geoact.config import ALGORITHMS, AlgorithmConfig, RunConfig, Vectorization, defaults
+from geoact.config import ALGORITHMS, AlgorithmConfig, GACConfig, RunConfig, Vectorization, defaults
 from geoact.errors import InputError, TrainingFailed
 
 SUMMARY = {
@@ -92,6 +92,8 @@ def notes(asked: AlgorithmConfig, config: RunConfig) -> list[str]:
     """One line for each automatic choice that a newcomer would wonder about."""
     lines = []
     resolved = config.settings
+    if not isinstance(asked, GACConfig) or not isinstance(resolved, GACConfig):
+        return lines
     if asked.slack == "auto" and resolved.slack == 1:
         lines.append(
             "note: slack 1 is used, because this environment has one action dimension and a sphere of two points "

@@ -8,7 +8,7 @@ value used, so that what a run writes down is complete.
 import dataclasses
 import difflib
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from geoact.errors import InputError
 
@@ -58,7 +58,7 @@ class OffPolicyConfig:
         _require(0 < self.tau <= 1, f"tau must be in (0, 1], got {self.tau}")
         _require(self.learning_starts >= 0, f"learning-starts must be 0 or more, got {self.learning_starts}")
 
-    def resolve(self, env: str, action_dim: int, timesteps: int) -> Self:
+    def resolve(self, env: str, action_dim: int, timesteps: int, num_envs: int = 8) -> Self:
         """The same configuration with every automatic choice made."""
         return self
 
@@ -67,6 +67,7 @@ class OffPolicyConfig:
 class GACConfig(OffPolicyConfig):
     """Geometric Action Control: a direction on the sphere and a concentration."""
 
+    kind: ClassVar[str] = "geometric"
     radius: float | None = None
     """Length r of the action before clipping. Automatic: 1.0 for Ant, else 2.5, as in the paper."""
     scale: Literal["fixed", "learned"] = "fixed"
@@ -124,7 +125,7 @@ class GACConfig(OffPolicyConfig):
                 "scale=learned replaces the radius by a learned one: leave --radius out, or set --scale-max",
             )
 
-    def resolve(self, env: str, action_dim: int, timesteps: int) -> "GACConfig":
+    def resolve(self, env: str, action_dim: int, timesteps: int, num_envs: int = 8) -> "GACConfig":
         slack = self.slack if self.slack != "auto" else int(action_dim == 1)
         if action_dim + slack < 2:
             raise InputError(
@@ -176,11 +177,186 @@ class GeometricHead:
     """kappa0 of concentration=published."""
 
 
-AlgorithmConfig = GACConfig
+@dataclass(frozen=True)
+class SACConfig(OffPolicyConfig):
+    """Soft Actor-Critic: a Gaussian squashed by tanh, its entropy tuned to a target."""
+
+    kind: ClassVar[str] = "tanh-gaussian"
+    target_entropy: float | None = None
+    """Entropy that the temperature is tuned to. Automatic: minus the action dimension."""
+    alpha_lr: float = 1e-3
+    """Adam's learning rate for the log of the temperature."""
+    log_std_min: float = -5.0
+    """Lower bound of the log standard deviation, squashed by tanh."""
+    log_std_max: float = 2.0
+    """Upper bound of the log standard deviation."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _positive(self, "alpha_lr")
+        _require(
+            self.log_std_min < self.log_std_max,
+            f"log-std-min must be less than log-std-max, got {self.log_std_min} and {self.log_std_max}",
+        )
+
+    def resolve(self, env: str, action_dim: int, timesteps: int, num_envs: int = 8) -> "SACConfig":
+        target = self.target_entropy if self.target_entropy is not None else -float(action_dim)
+        return dataclasses.replace(self, target_entropy=target)
+
+    def head(self) -> "TanhGaussianHead":
+        """The part of the configuration that acting needs."""
+        return TanhGaussianHead(self.log_std_min, self.log_std_max)
+
+
+@dataclass(frozen=True)
+class TanhGaussianHead:
+    """How SAC's policy turns network outputs into an action; stored in its policy file."""
+
+    log_std_min: float
+    log_std_max: float
+
+
+TD3_WARM_UP = 25_000
+"""CleanRL's, in steps."""
+
+
+@dataclass(frozen=True)
+class TD3Config(OffPolicyConfig):
+    """Twin Delayed DDPG: a deterministic policy, explored with Gaussian noise."""
+
+    kind: ClassVar[str] = "deterministic"
+    learning_starts: int = TD3_WARM_UP
+    """Vector steps of uniform random actions before learning (never more than a fifth of the run). The default
+    becomes 5,000, as the other algorithms have it, in runs of fewer than 200,000 vector steps."""
+    critic_lr: float = 3e-4
+    """Adam's learning rate for the critics."""
+    exploration_noise: float = 0.1
+    """Standard deviation of the noise that explores, in units of the box [-1, 1]."""
+    policy_noise: float = 0.2
+    """Standard deviation of the noise on the target's action."""
+    noise_clip: float = 0.5
+    """Bound of the noise on the target's action."""
+    policy_delay: int = 2
+    """Critic updates per update of the policy and of the targets."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _positive(self, "policy_delay")
+        for name in ("exploration_noise", "policy_noise", "noise_clip"):
+            value = getattr(self, name)
+            _require(value >= 0, f"{name.replace('_', '-')} must be 0 or more, got {value}")
+
+    def resolve(self, env: str, action_dim: int, timesteps: int, num_envs: int = 8) -> "TD3Config":
+        short = -(-timesteps // num_envs) < 200_000
+        common = OffPolicyConfig().learning_starts
+        default = self.learning_starts == TD3_WARM_UP
+        return dataclasses.replace(
+            self, learning_starts=common if default and short else self.learning_starts
+        )
+
+    def head(self) -> "DeterministicHead":
+        """The part of the configuration that acting needs."""
+        return DeterministicHead(self.exploration_noise)
+
+
+@dataclass(frozen=True)
+class DeterministicHead:
+    """How TD3's policy explores; stored in its policy file."""
+
+    exploration_noise: float
+
+
+@dataclass(frozen=True)
+class PPOConfig:
+    """Proximal Policy Optimization: a Gaussian with a state-independent deviation, learned from rollouts."""
+
+    kind: ClassVar[str] = "gaussian"
+    gamma: float = 0.99
+    """Discount per step."""
+    gae_lambda: float = 0.95
+    """Decay of the advantage estimate over steps."""
+    learning_rate: float = 3e-4
+    """Adam's learning rate at the start; it falls linearly to 0 over the run."""
+    rollout: int = 2_048
+    """Transitions collected before each update, over all environments together."""
+    epochs: int = 10
+    """Passes over each rollout."""
+    minibatches: int = 32
+    """Parts that each pass is split into, one gradient update for each."""
+    clip: float = 0.2
+    """How far the policy's ratio, and the value, may move while that still pays."""
+    value_weight: float = 0.5
+    """Weight of the value loss."""
+    entropy_weight: float = 0.0
+    """Weight of the entropy bonus."""
+    max_gradient_norm: float = 0.5
+    """Gradients longer than this are shortened to it."""
+    normalize_obs: bool = True
+    """Observations by their running mean and deviation, which the policy file keeps."""
+    normalize_reward: bool = True
+    """Rewards by the running deviation of their discounted sum."""
+    hidden_size: int = 64
+    """Width of the two hidden layers of both networks."""
+
+    def __post_init__(self) -> None:
+        _positive(
+            self,
+            "learning_rate",
+            "rollout",
+            "epochs",
+            "minibatches",
+            "clip",
+            "max_gradient_norm",
+            "hidden_size",
+        )
+        _require(0 < self.gamma <= 1, f"gamma must be in (0, 1], got {self.gamma}")
+        _require(0 <= self.gae_lambda <= 1, f"gae-lambda must be in [0, 1], got {self.gae_lambda}")
+        _require(
+            self.rollout >= 2 * self.minibatches,
+            f"a rollout of {self.rollout} transitions cannot be split into {self.minibatches} minibatches of at "
+            "least 2: use a longer --rollout or fewer --minibatches",
+        )
+
+    def resolve(self, env: str, action_dim: int, timesteps: int, num_envs: int = 8) -> Self:
+        """The same configuration, if the run is long enough for one rollout."""
+        steps = self.rollout_steps(num_envs)
+        _require(
+            steps * num_envs >= 2 * self.minibatches,
+            f"a rollout of {self.rollout} transitions over {num_envs} environments cannot be split into "
+            f"{self.minibatches} minibatches: use fewer --num-envs or a longer --rollout",
+        )
+        _require(
+            timesteps >= steps * num_envs,
+            f"PPO learns from rollouts of {steps * num_envs:,} transitions, and the run has {timesteps:,}: use more "
+            "--timesteps or a shorter --rollout",
+        )
+        return self
+
+    def rollout_steps(self, num_envs: int) -> int:
+        """Vector steps in a rollout."""
+        return max(1, self.rollout // num_envs)
+
+    def head(self) -> "GaussianHead":
+        """The part of the configuration that acting needs."""
+        return GaussianHead(obs_clip=10.0 if self.normalize_obs else None)
+
+
+@dataclass(frozen=True)
+class GaussianHead:
+    """How PPO's policy treats its observation; stored in its policy file."""
+
+    obs_clip: float | None
+    """Bound of the normalised observation; None where observations are taken as they come."""
+
+
+AlgorithmConfig = GACConfig | SACConfig | TD3Config | PPOConfig
 
 ALGORITHMS: dict[str, AlgorithmConfig] = {
     "gac": GACConfig(),
     "gac-scale": GACConfig(scale="learned"),
+    "sac": SACConfig(),
+    "td3": TD3Config(),
+    "ppo": PPOConfig(),
 }
 """The names users type, with their defaults."""
 

@@ -7,7 +7,7 @@
 Termination ends the sum, truncation does not: only `terminated` is here.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import equinox as eqx
 import jax
@@ -69,6 +69,9 @@ def descend(
     return optax.apply_updates(parameters, updates), optimizer_state
 
 
-def polyak(target: TwinCritic, critic: TwinCritic, tau: float) -> TwinCritic:
-    """Move the target a share tau towards the critic."""
-    return jax.tree.map(lambda slow, fast: slow + tau * (fast - slow), target, critic)
+Network = TypeVar("Network")
+
+
+def polyak(target: Network, online: Network, tau: float) -> Network:
+    """Move the target a share tau towards the network that learns."""
+    return jax.tree.map(lambda slow, fast: slow + tau * (fast - slow), target, online)

@@ -9,6 +9,7 @@ Non-finite observations and rewards stop the run before they reach replay.
 import functools
 import importlib
 import os
+import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -35,7 +36,6 @@ def factory(env: str) -> EnvFactory:
 
 def make(env: str, render_mode: str | None = None) -> gym.Env:
     """One environment by name, its observation a vector, its action a bounded box; anything else is explained."""
-    _quiet_mujoco()
     made = _make(env, render_mode)
     try:
         return checked(made, env)
@@ -44,9 +44,64 @@ def make(env: str, render_mode: str | None = None) -> gym.Env:
         raise
 
 
-@functools.cache
+def registered(env: str) -> str:
+    """The id in Gymnasium's registry that a name means; imports what the name says it needs, and nothing else.
+
+    `module:Id` imports the module first; `dm_control/walker-run`, or `walker-run` for short, is a task of
+    DMControl (through Shimmy), which takes a second or two to import.
+    """
+    if ":" in env:
+        module, _, name = env.partition(":")
+        try:
+            importlib.import_module(module)
+        except ImportError as error:
+            raise InputError(f"cannot import {module!r}, which {env!r} names: {error}") from None
+        env = name
+    task = DM_CONTROL.fullmatch(env)
+    if env not in gym.registry and task:
+        import shimmy
+
+        gym.register_envs(shimmy)
+        env = f"dm_control/{task['task']}-v0"
+    if env not in gym.registry:
+        known = [
+            name.removeprefix("dm_control/").removesuffix("-v0") if task else name for name in gym.registry
+        ]
+        raise InputError(unknown("environment", task["task"] if task else env, known))
+    return env
+
+
+DM_CONTROL = re.compile(r"(dm_control/)?(?P<task>[a-z_]+-[a-z0-9_]+?)(-v0)?")
+
+SUCCESSORS = {"Pusher-v4": "its object is heavier"}
+"""Environments that cannot be made any more, and what to know about the next version."""
+
+
+def _make(env: str, render_mode: str | None) -> gym.Env:
+    env_id = registered(env)
+    if env_id in SUCCESSORS:
+        successor = env_id.removesuffix("4") + "5"
+        raise InputError(
+            f"{env_id} needs MuJoCo 2, which this geoact does not run on: use {successor} "
+            f"({SUCCESSORS[env_id]}, so the two are not to be compared number by number)"
+        )
+    _quiet_mujoco()
+    # An environment of the user's own need not know about rendering.
+    rendering: dict[str, Any] = {} if render_mode is None else {"render_mode": render_mode}
+    try:
+        with warnings.catch_warnings():
+            # The old version is what the user named, for comparison with published numbers.
+            warnings.filterwarnings("ignore", ".*is out of date", DeprecationWarning)
+            return gym.make(env_id, disable_env_checker=True, **rendering)
+    except Exception as error:  # whatever a third-party constructor raises, the user named this environment
+        raise InputError(f"environment {env!r} cannot be made: {error}") from None
+
+
 def _quiet_mujoco() -> None:
-    """MuJoCo prints a deprecation of Gymnasium's own model files at every load; other warnings become Python's."""
+    """MuJoCo prints a deprecation of everybody's model files at every load; other warnings become Python's.
+
+    Set each time, because importing dm_control puts its own handler in place.
+    """
     try:
         import mujoco
     except ImportError:  # environments of the user's own need no MuJoCo
@@ -57,24 +112,6 @@ def _quiet_mujoco() -> None:
             warnings.warn(f"MuJoCo: {message}", RuntimeWarning, stacklevel=2)
 
     mujoco.set_mju_user_warning(warn)  # pyright: ignore[reportAttributeAccessIssue] (missing in its stubs)
-
-
-def _make(env: str, render_mode: str | None) -> gym.Env:
-    if ":" in env:
-        module, _, name = env.partition(":")
-        try:
-            importlib.import_module(module)
-        except ImportError as error:
-            raise InputError(f"cannot import {module!r}, which {env!r} names: {error}") from None
-        env = name
-    if env not in gym.registry:
-        raise InputError(unknown("environment", env, list(gym.registry)))
-    try:
-        # An environment of the user's own need not know about rendering.
-        rendering = {} if render_mode is None else {"render_mode": render_mode}
-        return gym.make(env, disable_env_checker=True, **rendering)
-    except Exception as error:  # whatever a third-party constructor raises, the user named this environment
-        raise InputError(f"environment {env!r} cannot be made: {error}") from None
 
 
 def checked(env: gym.Env, name: str) -> gym.Env:

@@ -1,9 +1,11 @@
-"""Multi-layer perceptrons and twin critics, on batches.
+"""Multi-layer perceptrons, twin critics and the value network, on batches.
 
 Weights are `[out, in]` and start uniform in `+-1/sqrt(fan_in)`, biases too (Equinox's `Linear`, PyTorch's
-default). Networks are applied to whole batches, `x @ W.T + b`: one matrix product per layer, rather than a
-`vmap` of matrix-vector products.
+default); PPO's start orthogonal with zero biases. Networks are applied to whole batches, `x @ W.T + b`: one
+matrix product per layer, rather than a `vmap` of matrix-vector products.
 """
+
+import math
 
 import equinox as eqx
 import jax
@@ -15,6 +17,13 @@ def linear(layer: eqx.nn.Linear, x: Array) -> Array:
     """`x @ W.T + b` over the last axis.  # [..., in] -> [..., out]"""
     y = x @ layer.weight.T
     return y + jnp.broadcast_to(layer.bias, y.shape) if layer.bias is not None else y
+
+
+def orthogonal(key: Array, fan_in: int, fan_out: int, gain: float) -> eqx.nn.Linear:
+    """A layer with orthogonal weights of this gain and zero biases."""
+    layer = eqx.nn.Linear(fan_in, fan_out, key=key)
+    weight = jax.nn.initializers.orthogonal(gain)(key, (fan_out, fan_in))
+    return eqx.tree_at(lambda x: (x.weight, x.bias), layer, (weight, jnp.zeros(fan_out)))
 
 
 class MLP(eqx.Module):
@@ -50,3 +59,24 @@ class TwinCritic(eqx.Module):
         """Both values.  # [batch, obs_dim], [batch, action_dim] -> [batch], [batch]"""
         x = jnp.concatenate([obs, action], axis=-1)
         return self.first(x)[..., 0], self.second(x)[..., 0]
+
+
+class ValueNetwork(eqx.Module):
+    """The value of a state: two tanh layers, orthogonal at the start."""
+
+    layers: tuple[eqx.nn.Linear, eqx.nn.Linear, eqx.nn.Linear]
+
+    def __init__(self, key: Array, obs_dim: int, hidden_size: int):
+        keys = jax.random.split(key, 3)
+        self.layers = (
+            orthogonal(keys[0], obs_dim, hidden_size, math.sqrt(2.0)),
+            orthogonal(keys[1], hidden_size, hidden_size, math.sqrt(2.0)),
+            orthogonal(keys[2], hidden_size, 1, 1.0),
+        )
+
+    def __call__(self, obs: Array) -> Array:
+        """# [batch, obs_dim] -> [batch]"""
+        x = obs
+        for layer in self.layers[:-1]:
+            x = jnp.tanh(linear(layer, x))
+        return linear(self.layers[-1], x)[..., 0]

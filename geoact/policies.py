@@ -5,6 +5,7 @@ that all randomness is an explicit argument. `geoact.runtime` is the same mathem
 the two together.
 """
 
+import math
 from typing import NamedTuple
 
 import equinox as eqx
@@ -13,8 +14,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from geoact import sphere
-from geoact.config import GeometricHead
-from geoact.networks import linear
+from geoact.config import DeterministicHead, GeometricHead, TanhGaussianHead
+from geoact.networks import linear, orthogonal
 
 
 class GeometricOutput(NamedTuple):
@@ -107,6 +108,135 @@ class GeometricPolicy(eqx.Module):
         if self.scale is not None:
             layers["scale"] = self.scale
         return layer_tensors(layers)
+
+
+class TanhGaussianPolicy(eqx.Module):
+    """SAC's `a = tanh(mean + std * noise)`, with `log std` squashed by tanh into [log_std_min, log_std_max]."""
+
+    backbone: tuple[eqx.nn.Linear, eqx.nn.Linear]
+    mean: eqx.nn.Linear
+    log_std: eqx.nn.Linear
+    head: TanhGaussianHead = eqx.field(static=True)
+
+    def __init__(self, key: Array, obs_dim: int, action_dim: int, hidden_size: int, head: TanhGaussianHead):
+        keys = jax.random.split(key, 4)
+        self.backbone = (
+            eqx.nn.Linear(obs_dim, hidden_size, key=keys[0]),
+            eqx.nn.Linear(hidden_size, hidden_size, key=keys[1]),
+        )
+        self.mean = eqx.nn.Linear(hidden_size, action_dim, key=keys[2])
+        self.log_std = eqx.nn.Linear(hidden_size, action_dim, key=keys[3])
+        self.head = head
+
+    def outputs(self, obs: Array) -> tuple[Array, Array]:
+        """Mean and log standard deviation before tanh.  # [batch, obs_dim] -> 2 x [batch, action_dim]"""
+        x = obs
+        for layer in self.backbone:
+            x = jax.nn.relu(linear(layer, x))
+        low, high = self.head.log_std_min, self.head.log_std_max
+        return linear(self.mean, x), low + 0.5 * (high - low) * (jnp.tanh(linear(self.log_std, x)) + 1.0)
+
+    def act(self, obs: Array, noise: Array | None) -> Array:
+        """The action for given noise; without noise the deterministic one.  # [batch, action_dim]"""
+        mean, log_std = self.outputs(obs)
+        return jnp.tanh(mean if noise is None else mean + jnp.exp(log_std) * noise)
+
+    def sample(self, obs: Array, noise: Array) -> tuple[Array, Array]:
+        """The action for given noise and the log of its density.  # [batch, action_dim], [batch]"""
+        mean, log_std = self.outputs(obs)
+        x = mean + jnp.exp(log_std) * noise
+        # log(1 - tanh(x)^2), in a form that does not cancel for large |x|
+        log_slope = 2.0 * (math.log(2.0) - x - jax.nn.softplus(-2.0 * x))
+        return jnp.tanh(x), gaussian_log_prob(noise, log_std) - jnp.sum(log_slope, axis=-1)
+
+    def tensors(self) -> dict[str, Array]:
+        """The tensors of a policy file, by name."""
+        return layer_tensors(backbone_layers(self.backbone) | {"mean": self.mean, "log_std": self.log_std})
+
+
+class DeterministicPolicy(eqx.Module):
+    """TD3's `a = tanh(f(s))`, plus Gaussian noise where it explores."""
+
+    backbone: tuple[eqx.nn.Linear, eqx.nn.Linear]
+    mean: eqx.nn.Linear
+    head: DeterministicHead = eqx.field(static=True)
+
+    def __init__(self, key: Array, obs_dim: int, action_dim: int, hidden_size: int, head: DeterministicHead):
+        keys = jax.random.split(key, 3)
+        self.backbone = (
+            eqx.nn.Linear(obs_dim, hidden_size, key=keys[0]),
+            eqx.nn.Linear(hidden_size, hidden_size, key=keys[1]),
+        )
+        self.mean = eqx.nn.Linear(hidden_size, action_dim, key=keys[2])
+        self.head = head
+
+    def act(self, obs: Array, noise: Array | None) -> Array:
+        """The action, exploring where there is noise.  # [batch, action_dim]"""
+        x = obs
+        for layer in self.backbone:
+            x = jax.nn.relu(linear(layer, x))
+        action = jnp.tanh(linear(self.mean, x))
+        return action if noise is None else action + self.head.exploration_noise * noise
+
+    def tensors(self) -> dict[str, Array]:
+        """The tensors of a policy file, by name."""
+        return layer_tensors(backbone_layers(self.backbone) | {"mean": self.mean})
+
+
+class GaussianPolicy(eqx.Module):
+    """PPO's `a = f(s) + std * noise`, the deviation a parameter of its own; orthogonal at the start.
+
+    Observations come normalised: their statistics are the training loop's, and it writes them into the policy's
+    file as `obs_mean` and `obs_std`.
+    """
+
+    backbone: tuple[eqx.nn.Linear, eqx.nn.Linear]
+    mean: eqx.nn.Linear
+    log_std: Array  # [action_dim]
+
+    def __init__(self, key: Array, obs_dim: int, action_dim: int, hidden_size: int):
+        keys = jax.random.split(key, 3)
+        self.backbone = (
+            orthogonal(keys[0], obs_dim, hidden_size, math.sqrt(2.0)),
+            orthogonal(keys[1], hidden_size, hidden_size, math.sqrt(2.0)),
+        )
+        self.mean = orthogonal(keys[2], hidden_size, action_dim, 0.01)
+        self.log_std = jnp.zeros(action_dim)
+
+    def outputs(self, obs: Array) -> tuple[Array, Array]:
+        """Mean and log standard deviation.  # [batch, obs_dim] -> 2 x [batch, action_dim]"""
+        x = obs
+        for layer in self.backbone:
+            x = jnp.tanh(linear(layer, x))
+        mean = linear(self.mean, x)
+        return mean, jnp.broadcast_to(self.log_std, mean.shape)
+
+    def act(self, obs: Array, noise: Array | None) -> Array:
+        """The action for given noise; without noise the deterministic one.  # [batch, action_dim]"""
+        mean, log_std = self.outputs(obs)
+        return mean if noise is None else mean + jnp.exp(log_std) * noise
+
+    def log_prob(self, obs: Array, action: Array) -> Array:
+        """Log of an action's density.  # [batch]"""
+        mean, log_std = self.outputs(obs)
+        return gaussian_log_prob((action - mean) * jnp.exp(-log_std), log_std)
+
+    def entropy(self) -> Array:
+        """Entropy of the action, the same in every state."""
+        return jnp.sum(self.log_std + 0.5 * math.log(2.0 * math.pi * math.e))
+
+    def tensors(self) -> dict[str, Array]:
+        """The tensors of a policy file, by name."""
+        return layer_tensors(backbone_layers(self.backbone) | {"mean": self.mean}) | {"log_std": self.log_std}
+
+
+def gaussian_log_prob(noise: Array, log_std: Array) -> Array:
+    """Log density of `mean + std * noise`, summed over the last axis.  # 2 x [batch, action_dim] -> [batch]"""
+    return jnp.sum(-0.5 * noise**2 - log_std - 0.5 * math.log(2.0 * math.pi), axis=-1)
+
+
+def backbone_layers(backbone: tuple[eqx.nn.Linear, eqx.nn.Linear]) -> dict[str, eqx.nn.Linear]:
+    return {"backbone.0": backbone[0], "backbone.1": backbone[1]}
 
 
 def layer_tensors(layers: dict[str, eqx.nn.Linear]) -> dict[str, Array]:

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from geoact import __version__, files
-from geoact.config import GeometricHead, unknown
+from geoact.config import DeterministicHead, GaussianHead, GeometricHead, TanhGaussianHead, unknown
 from geoact.errors import FileFormatError, InputError
 
 SCHEMA = 1
@@ -111,8 +111,8 @@ def geometric_weight(head: GeometricHead, tensors: Tensors, hidden: np.ndarray |
 
 def geometric_shapes(
     head: GeometricHead, obs_dim: int, action_dim: int, hidden: int
-) -> dict[str, tuple[int, int]]:
-    """The `[out, in]` of every layer that a geometric policy has."""
+) -> dict[str, tuple[int, ...]]:
+    """The shape of every tensor that a geometric policy has."""
     shapes = {
         "backbone.0": (hidden, obs_dim),
         "backbone.1": (hidden, hidden),
@@ -122,6 +122,78 @@ def geometric_shapes(
         shapes |= {"concentration.0": (64, hidden), "concentration.1": (1, 64)}
     if head.scale_max is not None:
         shapes["scale"] = (action_dim, 64)
+    return layer_shapes(shapes)
+
+
+def layer_shapes(layers: dict[str, tuple[int, int]]) -> dict[str, tuple[int, ...]]:
+    """`name.weight` and `name.bias` for the `[out, in]` of each layer."""
+    shapes: dict[str, tuple[int, ...]] = {}
+    for name, (fan_out, fan_in) in layers.items():
+        shapes |= {f"{name}.weight": (fan_out, fan_in), f"{name}.bias": (fan_out,)}
+    return shapes
+
+
+def gaussian_noise(head: object, rng: np.random.Generator, batch: int, action_dim: int) -> np.ndarray:
+    """Standard normal.  # [batch, action_dim]"""
+    return rng.standard_normal((batch, action_dim), dtype=np.float32)
+
+
+def tanh_gaussian_act(
+    head: TanhGaussianHead, tensors: Tensors, obs: np.ndarray, noise: np.ndarray | None, action_dim: int
+) -> np.ndarray:
+    """SAC: `tanh(mean + std * noise)`.  # [batch, action_dim]"""
+    x = relu(linear(tensors, "backbone.0", obs))
+    x = relu(linear(tensors, "backbone.1", x))
+    action = linear(tensors, "mean", x)
+    if noise is not None:
+        low, high = head.log_std_min, head.log_std_max
+        action += np.exp(low + 0.5 * (high - low) * (np.tanh(linear(tensors, "log_std", x)) + 1.0)) * noise
+    return np.tanh(action)
+
+
+def tanh_gaussian_shapes(
+    head: TanhGaussianHead, obs_dim: int, action_dim: int, hidden: int
+) -> dict[str, tuple[int, ...]]:
+    layers = {"backbone.0": (hidden, obs_dim), "backbone.1": (hidden, hidden)}
+    return layer_shapes(layers | {"mean": (action_dim, hidden), "log_std": (action_dim, hidden)})
+
+
+def deterministic_act(
+    head: DeterministicHead, tensors: Tensors, obs: np.ndarray, noise: np.ndarray | None, action_dim: int
+) -> np.ndarray:
+    """TD3: `tanh(f(s)) + exploration_noise * noise`, before clipping.  # [batch, action_dim]"""
+    x = relu(linear(tensors, "backbone.0", obs))
+    x = relu(linear(tensors, "backbone.1", x))
+    action = np.tanh(linear(tensors, "mean", x))
+    return action if noise is None else action + head.exploration_noise * noise
+
+
+def deterministic_shapes(
+    head: DeterministicHead, obs_dim: int, action_dim: int, hidden: int
+) -> dict[str, tuple[int, ...]]:
+    layers = {"backbone.0": (hidden, obs_dim), "backbone.1": (hidden, hidden)}
+    return layer_shapes(layers | {"mean": (action_dim, hidden)})
+
+
+def gaussian_act(
+    head: GaussianHead, tensors: Tensors, obs: np.ndarray, noise: np.ndarray | None, action_dim: int
+) -> np.ndarray:
+    """PPO: `f(normalised s) + std * noise`, before clipping.  # [batch, action_dim]"""
+    if head.obs_clip is not None:
+        obs = np.clip((obs - tensors["obs_mean"]) / tensors["obs_std"], -head.obs_clip, head.obs_clip)
+    x = np.tanh(linear(tensors, "backbone.0", obs))
+    x = np.tanh(linear(tensors, "backbone.1", x))
+    action = linear(tensors, "mean", x)
+    return action if noise is None else action + np.exp(tensors["log_std"]) * noise
+
+
+def gaussian_shapes(
+    head: GaussianHead, obs_dim: int, action_dim: int, hidden: int
+) -> dict[str, tuple[int, ...]]:
+    layers = {"backbone.0": (hidden, obs_dim), "backbone.1": (hidden, hidden), "mean": (action_dim, hidden)}
+    shapes = layer_shapes(layers) | {"log_std": (action_dim,)}
+    if head.obs_clip is not None:
+        shapes |= {"obs_mean": (obs_dim,), "obs_std": (obs_dim,)}
     return shapes
 
 
@@ -132,11 +204,14 @@ class Kind:
     head: type
     noise: Callable[[Any, np.random.Generator, int, int], np.ndarray]
     act: Callable[[Any, Tensors, np.ndarray, np.ndarray | None, int], np.ndarray]
-    shapes: Callable[[Any, int, int, int], dict[str, tuple[int, int]]]
+    shapes: Callable[[Any, int, int, int], dict[str, tuple[int, ...]]]
 
 
 KINDS: dict[str, Kind] = {
     "geometric": Kind(GeometricHead, geometric_noise, geometric_act, geometric_shapes),
+    "tanh-gaussian": Kind(TanhGaussianHead, gaussian_noise, tanh_gaussian_act, tanh_gaussian_shapes),
+    "deterministic": Kind(DeterministicHead, gaussian_noise, deterministic_act, deterministic_shapes),
+    "gaussian": Kind(GaussianHead, gaussian_noise, gaussian_act, gaussian_shapes),
 }
 
 
@@ -296,9 +371,7 @@ def _read_tensors(folder: Path, data: dict[str, Any], spec: PolicySpec) -> Tenso
         raise FileFormatError(f"{path} is damaged: {error}") from None
     first = tensors.get("backbone.0.weight")
     hidden = first.shape[0] if first is not None and first.ndim == 2 else 0
-    expected: dict[str, tuple[int, ...]] = {}
-    for name, shape in KINDS[spec.kind].shapes(spec.head, spec.obs_dim, spec.action_dim, hidden).items():
-        expected |= {f"{name}.weight": shape, f"{name}.bias": shape[:1]}
+    expected = KINDS[spec.kind].shapes(spec.head, spec.obs_dim, spec.action_dim, hidden)
     found = {name: tensor.shape for name, tensor in tensors.items()}
     if found != expected or any(tensor.dtype != np.float32 for tensor in tensors.values()):
         raise FileFormatError(f"{path} does not fit its policy.json: expected {expected}, found {found}")

@@ -9,6 +9,10 @@ The off-policy loop, one vector step:
 
 so that the environments always act with parameters one update old, deterministically, however fast either
 side is. Metrics leave the device only when they are logged.
+
+The on-policy loop, one vector step: act, step the environments, add to the rollout, with observations and
+rewards normalised as they come; when the rollout is full, learn from it and wait. A rollout that the run's
+end cuts short is not learned from.
 """
 
 import math
@@ -28,10 +32,12 @@ import numpy as np
 
 from geoact import algorithms, backend
 from geoact.algorithms.record import Algorithm, State
-from geoact.config import GACConfig, RunConfig
+from geoact.config import GACConfig, PPOConfig, RunConfig
 from geoact.environments import EnvFactory, Environments
 from geoact.errors import InputError, TrainingFailed
+from geoact.normalization import Normalizer
 from geoact.replay import Replay, row_width
+from geoact.rollout import RolloutBuffer
 from geoact.runs import Recorder, Run
 from geoact.runtime import Policy, PolicySpec, Tensors
 
@@ -146,7 +152,7 @@ def _ravel(tensors: dict[str, jax.Array]) -> jax.Array:
 def policy_spec(config: RunConfig, envs: Environments) -> PolicySpec:
     """What the run's policy is."""
     return PolicySpec(
-        kind="geometric",
+        kind=config.settings.kind,
         head=config.settings.head(),
         obs_dim=envs.obs_dim,
         action_low=tuple(envs.low.tolist()),
@@ -165,19 +171,22 @@ class Training:
         self.factory = factory
         self.run = run
         self.envs = Environments(config.env, factory, config.num_envs, config.seed, config.vectorization)
-        settings = config.settings.resolve(config.env, self.envs.action_dim, config.timesteps)
+        settings = config.settings.resolve(
+            config.env, self.envs.action_dim, config.timesteps, config.num_envs
+        )
         self.config = config = RunConfig(**{**vars(config), "settings": settings})
         self.algorithm = algorithms.build(settings, self.envs.obs_dim, self.envs.action_dim)
-        self.replay = Replay(settings.buffer_size, self.envs.obs_dim, self.envs.action_dim)
         self.rng = np.random.default_rng([config.seed, 1])
         self.state: State = self.algorithm.init(jax.random.key(config.seed))
-        self.policy = Policy(
-            policy_spec(config, self.envs),
-            {name: np.array(tensor) for name, tensor in self.algorithm.policy(self.state).items()},
+        tensors = {name: np.array(tensor) for name, tensor in self.algorithm.policy(self.state).items()}
+        data = (
+            self._prepare_on_policy(settings)
+            if isinstance(settings, PPOConfig)
+            else self._prepare_off_policy()
         )
-        width = row_width(self.envs.obs_dim, self.envs.action_dim)
-        self._batches = np.empty((settings.updates_per_step, settings.batch_size, width), np.float32)
-        self._update = CompiledUpdate(self.algorithm, self.state, self._batches, config.seed)
+        tensors |= self.normalizer.tensors() if self.normalizer is not None else {}
+        self.policy = Policy(policy_spec(config, self.envs), tensors)
+        self._update = CompiledUpdate(self.algorithm, self.state, data, config.seed)
         self.vector_steps = 0
         self.updates = 0
         self.best = -math.inf
@@ -186,6 +195,39 @@ class Training:
         """Episodes that ended since the last log point."""
         self._mark = (0.0, 0)
         self._eval_envs: list[gym.Env] = []
+
+    replay: Replay
+    """Off-policy: what is learned from."""
+    rollout: RolloutBuffer
+    """On-policy: what is learned from."""
+    normalizer: Normalizer | None = None
+    """On-policy: statistics of observations and rewards."""
+
+    def _prepare_off_policy(self) -> np.ndarray:
+        """Replay and the batches drawn from it."""
+        settings, envs = self.config.settings, self.envs
+        assert not isinstance(settings, PPOConfig)
+        self.replay = Replay(settings.buffer_size, envs.obs_dim, envs.action_dim)
+        width = row_width(envs.obs_dim, envs.action_dim)
+        self._batches = np.empty((settings.updates_per_step, settings.batch_size, width), np.float32)
+        return self._batches
+
+    def _prepare_on_policy(self, settings: PPOConfig) -> Any:
+        """The rollout and what normalises it."""
+        envs = self.envs
+        self.rollout = RolloutBuffer(
+            settings.rollout_steps(envs.count), envs.count, envs.obs_dim, envs.action_dim
+        )
+        self.normalizer = Normalizer(
+            envs.count, envs.obs_dim, settings.gamma, settings.normalize_obs, settings.normalize_reward
+        )
+        self.normalizer.see(envs.obs)
+        return self._rollout_data(0.0)
+
+    def _rollout_data(self, learning_rate: float) -> Any:
+        from geoact.algorithms.ppo import Rollout
+
+        return Rollout(**self.rollout.arrays, learning_rate=np.float32(learning_rate))  # type: ignore[arg-type]
 
     @property
     def timesteps(self) -> int:
@@ -199,6 +241,7 @@ class Training:
     def step_off_policy(self) -> None:
         """One vector step: random while warming up, then learning."""
         config, settings = self.config, self.config.settings
+        assert not isinstance(settings, PPOConfig)
         learning = self.vector_steps >= max(1, min(settings.learning_starts, config.vector_steps // 5))
         if learning:
             self.state = self._update.dispatch(
@@ -217,12 +260,36 @@ class Training:
             self.policy.tensors = self._update.tensors()
             self.updates += settings.updates_per_step
 
-    def off_policy(self, stop: Callable[[], bool], emit: Callable[[Row], bool]) -> bool:
+    def step_on_policy(self) -> None:
+        """One vector step, and learning where it completes a rollout."""
+        config, settings, normalizer = self.config, self.config.settings, self.normalizer
+        assert isinstance(settings, PPOConfig) and normalizer is not None
+        raw = self.policy.raw(self.envs.obs, self.policy.noise(self.rng, config.num_envs))
+        obs = normalizer.obs(self.envs.obs)  # as the policy saw it
+        step = self.envs.step(np.clip(raw, -1.0, 1.0))
+        normalizer.see(self.envs.obs)
+        reward = normalizer.reward(step.reward, step.terminated | step.truncated)
+        self.rollout.add(obs, raw, reward, step.terminated, step.truncated, normalizer.obs(step.next_obs))
+        self.episodes += step.episodes
+        self.vector_steps += 1
+        tensors = self.policy.tensors
+        if self.rollout.full:
+            # The rate falls from its full value at the first rollout to 1/n of it at the last of n.
+            rollouts = max(1, config.vector_steps // self.rollout.steps)
+            done = self.vector_steps // self.rollout.steps - 1
+            data = self._rollout_data(settings.learning_rate * (1.0 - done / rollouts))
+            self.state = self._update.dispatch(self.state, data, self.updates)
+            self.updates += settings.epochs * settings.minibatches
+            tensors = self._update.tensors()
+        self.policy.tensors = tensors | normalizer.tensors()
+
+    def loop(self, stop: Callable[[], bool], emit: Callable[[Row], bool]) -> bool:
         """Collect and learn until the run is complete (True) or asked to stop (False)."""
         config, total = self.config, self.config.vector_steps
+        step = self.step_on_policy if isinstance(config.settings, PPOConfig) else self.step_off_policy
         started = time.perf_counter() - self.elapsed
         while self.vector_steps < total:
-            self.step_off_policy()
+            step()
             self.elapsed = time.perf_counter() - started
             evaluating = due(self.vector_steps, config.evaluations, total)
             if evaluating or due(self.vector_steps, config.log_points, total):
@@ -323,7 +390,7 @@ def train(training: Training, callback: Callback | None = None) -> bool:
     status("running")
     try:
         with StopSignal() as stop:
-            complete = training.off_policy(stop, emit)
+            complete = training.loop(stop, emit)
     except BaseException as error:
         status("failed", str(error) or type(error).__name__)
         raise

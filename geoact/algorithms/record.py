@@ -20,8 +20,8 @@ class Algorithm:
     """(state, obs, noise) -> action before clipping, in units of the box [-1, 1]; deterministic without noise"""
     noise: Callable[[Array, tuple[int, ...]], Array]
     """(key, batch shape) -> the noise that `act` takes"""
-    update: Callable[[State, Array, Array], tuple[State, dict[str, Array]]]
+    update: Callable[[State, Any, Array], tuple[State, dict[str, Array]]]
     """(state, data, key) -> (state, metrics). Off-policy: packed rows [updates, batch, columns], one gradient
-    update for each, the metrics those of the last one."""
+    update for each, the metrics those of the last one. On-policy: a rollout (ppo.py), learned from whole."""
     policy: Callable[[State], dict[str, Array]]
     """state -> the tensors of a policy file: all that acting needs"""

@@ -14,10 +14,14 @@ import numpy as np
 def run(env: str, algorithm: str, repeats: int, steps: int = 100) -> dict[str, float]:
     """Measure, print and return the medians in milliseconds, and the ratio."""
     from geoact import environments
-    from geoact.config import RunConfig, defaults
+    from geoact.config import PPOConfig, RunConfig, defaults
+    from geoact.errors import InputError
     from geoact.training import Training
 
-    settings = dataclasses.replace(defaults(algorithm), learning_starts=0)
+    settings = defaults(algorithm)
+    if isinstance(settings, PPOConfig):
+        raise InputError("ppo learns from rollouts, not at every vector step: choose an off-policy algorithm")
+    settings = dataclasses.replace(settings, learning_starts=0)
     config = RunConfig(env=env, algorithm=algorithm, settings=settings, timesteps=10**7, threads=1)
     training = Training(config, environments.factory(env))
     envs, replay, policy, rng = training.envs, training.replay, training.policy, training.rng

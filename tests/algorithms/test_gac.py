@@ -191,5 +191,5 @@ def test_pendulum_trains_with_slack():
     training = Training(config, environments.factory(config.env))
     train(training)
     training.close()
-    assert training.config.settings.slack == 1
+    assert isinstance(training.config.settings, GACConfig) and training.config.settings.slack == 1
     assert evaluate(training.policy, environments.factory(config.env), 20).returns.mean() > -250
