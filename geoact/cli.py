@@ -23,6 +23,7 @@ SUMMARY = {
     "list": "show the runs in a directory",
     "plot": "draw the learning curves of runs",
     "export": "write a policy as an ONNX graph",
+    "card": "make a model card: a folder to share a policy with",
     "bench": "measure where a training step's time goes",
     "sweep": "run an experiment of the paper, or your own, on all cores",
 }
@@ -267,6 +268,40 @@ def export(argv: list[str]) -> int:
     return 0
 
 
+def card(argv: list[str]) -> int:
+    def options(
+        path: Positional[Path],
+        out: Path,
+        episodes: int = 10,
+        seed: int = 0,
+        best: bool = False,
+        licence: str = "mit",
+        push: str | None = None,
+    ) -> dict[str, Any]:
+        """Make a model card: one folder with the policy, a fresh evaluation and how it was trained.
+
+        Args:
+            path: A run directory or a policy folder.
+            out: Folder to write; an older card in it is replaced.
+            episodes: Episodes of the evaluation; the i-th starts from seed + i.
+            seed: Seed of the first episode.
+            best: Of a run, the policy with the best evaluation instead of the newest.
+            licence: The policy's licence, by the hub's short name.
+            push: Repository on the Hugging Face hub to upload the folder to (owner/name).
+        """
+        return locals()
+
+    given = _parse(options, "card", argv)
+    from geoact import card
+
+    path = given["path"] / "best" if given["best"] else given["path"]
+    results = card.write(path, given["out"], given["episodes"], given["seed"], given["licence"])
+    print(f"{given['out']}: return {results.summary} over {given['episodes']} episodes")
+    if given["push"]:
+        print(f"uploaded: {card.push(given['out'], given['push'])}")
+    return 0
+
+
 def bench(argv: list[str]) -> int:
     def options(
         what: Positional[str] = "step", env: str = "HalfCheetah-v5", algorithm: str = "gac", repeats: int = 5
@@ -367,6 +402,7 @@ COMMANDS = {
     "list": list_runs,
     "plot": plot,
     "export": export,
+    "card": card,
     "bench": bench,
     "sweep": sweep,
 }

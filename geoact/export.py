@@ -39,7 +39,7 @@ class Graph:
         self.constants: dict[str, np.ndarray] = {}
 
     def op(self, kind: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
-        from onnx import helper
+        from onnx import helper  # pyright: ignore[reportMissingImports]
 
         output = output or f"{kind.lower()}_{len(self.nodes)}"
         self.nodes.append(helper.make_node(kind, list(inputs), [output], **attributes))
@@ -123,8 +123,8 @@ GRAPHS: dict[str, Callable[[Graph, Any, str, str | None, int], str]] = {"geometr
 def onnx_model(policy: Policy, stochastic: bool = False) -> Any:
     """The graph as an `onnx.ModelProto`."""
     try:
-        import onnx
-        from onnx import TensorProto, helper, numpy_helper
+        import onnx  # pyright: ignore[reportMissingImports]
+        from onnx import TensorProto, helper, numpy_helper  # pyright: ignore[reportMissingImports]
     except ImportError:
         raise InputError("export to ONNX needs an extra: pip install 'geoact[onnx]'") from None
     spec = policy.spec
@@ -184,7 +184,7 @@ def metadata(policy: Policy, stochastic: bool) -> dict[str, str]:
 def check(model: bytes, policy: Policy, stochastic: bool, seed: int = 0) -> float:
     """The largest difference between graph and runtime on random observations, in half action ranges."""
     try:
-        import onnxruntime
+        import onnxruntime  # pyright: ignore[reportMissingImports]
     except ImportError:
         raise InputError(
             "the exported graph is checked with onnxruntime: pip install 'geoact[onnx]'"

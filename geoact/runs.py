@@ -16,7 +16,7 @@ import importlib.metadata
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -100,7 +100,7 @@ class Run:
 def require_wandb() -> Any:
     """The module of the extra, or an error before anything is started."""
     try:
-        import wandb
+        import wandb  # pyright: ignore[reportMissingImports]
     except ImportError:
         raise InputError("--wandb needs an extra: pip install 'geoact[wandb]'") from None
     return wandb
@@ -202,6 +202,11 @@ def _because(error: OSError) -> str:
     return (error.strerror or str(error)).lower()
 
 
+def library_versions() -> dict[str, str | None]:
+    """The installed versions of what results depend on."""
+    return {name: _version(name) for name in LIBRARIES}
+
+
 def _version(name: str) -> str | None:
     try:
         return importlib.metadata.version(name)
@@ -237,6 +242,6 @@ def best_evaluation(rows: list[dict[str, Any]]) -> tuple[float, int] | None:
     return max(scores, key=lambda score: score[0]) if scores else None
 
 
-def summarize(values: np.ndarray) -> tuple[float, float]:
+def summarize(values: Sequence[float]) -> tuple[float, float]:
     """Mean and standard deviation over episodes."""
     return float(np.mean(values)), float(np.std(values))

@@ -27,6 +27,8 @@ from geoact.config import DeterministicHead, GaussianHead, GeometricHead, TanhGa
 from geoact.errors import FileFormatError, InputError
 
 SCHEMA = 1
+ZOO = Path(__file__).parent / "models"
+"""The policies that come with the package: `models/` of the repository, to which this is a link there."""
 SMALLEST_SQUARE = 1e-24
 """Shorter than the root of this, a vector has no direction: as in sphere.py."""
 
@@ -292,7 +294,7 @@ class Policy:
 
 
 def load(path: Path | str) -> Policy:
-    """Load a policy from its folder (or its policy.json, or the run it belongs to)."""
+    """Load a policy from its folder (or its policy.json, or the run it belongs to), or `zoo:<name>`."""
     folder = find(Path(path))
     data = files.read_json(folder / "policy.json")
     if data.get("format") != "geoact-policy":
@@ -309,8 +311,21 @@ def load(path: Path | str) -> Policy:
     return Policy(spec, _read_tensors(folder, data, spec))
 
 
+def zoo() -> dict[str, Path]:
+    """The policies that come with the package, by name."""
+    return {path.parent.name: path.parent for path in sorted(ZOO.glob("*/policy.json"))}
+
+
 def find(path: Path) -> Path:
     """The policy folder that a path means."""
+    scheme, _, name = str(path).partition(":")
+    if scheme == "zoo":
+        known = zoo()
+        if not known:
+            raise InputError(f"this installation of geoact has no zoo: {ZOO} is empty or missing")
+        if name not in known:
+            raise InputError(unknown("policy of the zoo", name, list(known)))
+        return known[name]
     if path.name == "policy.json":
         path = path.parent
     for folder in (path, path / "policy"):
