@@ -4,7 +4,7 @@
     policy.json         the policy itself (runtime.py)
     policy.safetensors
     results.json        a fresh evaluation, with every episode
-    replay.mp4          an episode, where rendering works
+    replay.mp4 or .gif  the beginning of an episode, where rendering works
 
 The folder can be uploaded as it is; `push` does that through `huggingface_hub` (extra `hub`). Everything in a card
 comes from the policy, its run directory and the evaluation made for it; nothing is asked for.
@@ -21,7 +21,9 @@ from geoact.config import RunConfig, defaults
 from geoact.errors import InputError
 from geoact.runtime import Policy, PolicySpec
 
-REPLAY = "replay.mp4"
+REPLAYS = ("replay.mp4", "replay.gif")
+"""In the order of liking: the hub shows an MP4, which needs one package more than a GIF."""
+REPLAY_SECONDS = 10.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,25 +60,30 @@ class Results:
 
 def write(source: Path, out: Path, episodes: int = 10, seed: int = 0, licence: str = "mit") -> Results:
     """Make the card of a run or of a policy folder; gives its evaluation."""
-    from geoact import environments, training
-
     if episodes < 1:
         raise InputError(f"episodes must be greater than 0, got {episodes}")
     _require_room(out)
     policy = runtime.load(source)
-    played = training.evaluate(policy, environments.factory(policy.spec.env), episodes, seed)
-    results = Results(played.returns.tolist(), played.lengths.tolist(), seed, runs.library_versions())
     run = _run_of(source)
     with files.new_folder(out) as folder:
+        # First, because a renderer can only be chosen before MuJoCo is imported.
+        replay = _record(policy, folder, seed)
+        results = _evaluate(policy, episodes, seed)
         policy.save(folder / "policy")
         for path in (folder / "policy").iterdir():
             path.rename(folder / path.name)
         (folder / "policy").rmdir()
         files.write_json(folder / "results.json", results.to_json(policy.spec))
-        replay = _record(policy, folder / REPLAY, seed)
         text = readme(policy, results, run, licence, out.name, replay)
         files.write_bytes(folder / "README.md", text.encode())
     return results
+
+
+def _evaluate(policy: Policy, episodes: int, seed: int) -> Results:
+    from geoact import environments, training
+
+    played = training.evaluate(policy, environments.factory(policy.spec.env), episodes, seed)
+    return Results(played.returns.tolist(), played.lengths.tolist(), seed, runs.library_versions())
 
 
 def _require_room(out: Path) -> None:
@@ -93,24 +100,30 @@ def _run_of(source: Path) -> runs.Run | None:
     return None
 
 
-def _record(policy: Policy, path: Path, seed: int) -> bool:
-    """An episode as a film. A machine without a display driver still gets its card."""
+def _record(policy: Policy, folder: Path, seed: int) -> str | None:
+    """Film an episode and give the file's name. A machine without a display driver still gets its card."""
     try:
         from geoact.report.video import record  # pyright: ignore[reportMissingImports]
     except ImportError:
-        return False
-    try:
-        record(policy, policy.spec.env, path, episodes=1, seed=seed)
-    except Exception as error:  # whatever a graphics driver raises
-        print(f"note: the card has no replay, because rendering does not work here: {error}")
-        path.unlink(missing_ok=True)
-    return path.is_file()
+        return None
+    reason: Exception | None = None
+    for name in REPLAYS:
+        try:
+            record(policy, policy.spec.env, folder / name, episodes=1, seed=seed, seconds=REPLAY_SECONDS)
+            return name
+        except Exception as error:  # whatever a graphics driver raises
+            reason = error
+            (folder / name).unlink(missing_ok=True)
+    print(f"note: the card has no replay: {reason}")
+    return None
 
 
 def command(config: RunConfig, action_dim: int) -> str:
     """The command line that trains this run again: what differs from the defaults."""
     settings = config.settings
-    default_settings = defaults(config.algorithm).resolve(config.env, action_dim, config.timesteps)
+    default_settings = defaults(config.algorithm).resolve(
+        config.env, action_dim, config.timesteps, config.num_envs
+    )
     default = RunConfig(config.env, config.algorithm, default_settings)
     words = ["geoact", "train", config.env, "--algorithm", config.algorithm]
     words += ["--timesteps", str(config.timesteps), "--seed", str(config.seed)]
@@ -130,7 +143,7 @@ def command(config: RunConfig, action_dim: int) -> str:
 
 
 def readme(
-    policy: Policy, results: Results, run: runs.Run | None, licence: str, name: str, replay: bool
+    policy: Policy, results: Results, run: runs.Run | None, licence: str, name: str, replay: str | None
 ) -> str:
     """The card's text."""
     spec = policy.spec
@@ -146,7 +159,7 @@ def readme(
         "training give other policies.\n",
     ]
     if replay:
-        parts.append(f"The episode of seed {results.seed}: `{REPLAY}`.\n")
+        parts.append(f"![The first seconds of the episode of seed {results.seed}]({replay})\n")
     parts += [
         "## How it was trained\n",
         _training(spec, run),

@@ -2,10 +2,11 @@
 
     observation [batch, obs_dim] -> action [batch, action_dim]
 
-with everything inside: network, heads, clipping to the box, rescaling to the environment's own limits. The
-stochastic graph has a second input, `noise`, to be filled with independent standard normal numbers; the graph
-puts them on the sphere itself. The same mathematics as `geoact.runtime`, and `check` holds the two together on
-random observations before a file is written. Needs the extra `onnx`.
+with everything inside: observation normalisation, network, heads, clipping to the box, rescaling to the
+environment's own limits. The stochastic graph has a second input, `noise`, to be filled with independent standard
+normal numbers; a geometric policy's graph puts them on the sphere itself. The same mathematics as
+`geoact.runtime`, and `check` holds the two together on random observations before a file is written. Needs the
+extra `onnx`.
 
 What the policy is (environment, sizes, limits, library version) is in the graph's metadata, as text.
 """
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from geoact import __version__, files, runtime
-from geoact.config import GeometricHead
+from geoact.config import DeterministicHead, GaussianHead, GeometricHead, TanhGaussianHead
 from geoact.errors import InputError
 from geoact.runtime import Policy, Tensors
 
@@ -58,6 +59,10 @@ class Graph:
         """`x @ W.T + b`"""
         return self.op("Gemm", x, self.tensor(name + ".weight"), self.tensor(name + ".bias"), transB=1)
 
+    def backbone(self, activation: str, x: str) -> str:
+        x = self.op(activation, self.linear("backbone.0", x))
+        return self.op(activation, self.linear("backbone.1", x))
+
     def normalize(self, x: str) -> str:
         """Unit vectors; a vector without a direction becomes zero."""
         squared = self.op("ReduceSumSquare", x, axes=[1], keepdims=1)
@@ -79,8 +84,7 @@ class Graph:
 
 def geometric(graph: Graph, head: GeometricHead, obs: str, noise: str | None, action_dim: int) -> str:
     """`runtime.geometric_act`"""
-    x = graph.op("Relu", graph.linear("backbone.0", obs))
-    x = graph.op("Relu", graph.linear("backbone.1", x))
+    x = graph.backbone("Relu", obs)
     action = graph.linear("direction", x)
     if head.normalize_direction:
         action = graph.normalize(action)
@@ -116,7 +120,42 @@ def _weight(graph: Graph, head: GeometricHead, hidden: str) -> str:
     return graph.op("Sigmoid", logit)
 
 
-GRAPHS: dict[str, Callable[[Graph, Any, str, str | None, int], str]] = {"geometric": geometric}
+def tanh_gaussian(graph: Graph, head: TanhGaussianHead, obs: str, noise: str | None, action_dim: int) -> str:
+    """`runtime.tanh_gaussian_act`"""
+    x = graph.backbone("Relu", obs)
+    action = graph.linear("mean", x)
+    if noise is not None:
+        half = (head.log_std_max - head.log_std_min) / 2
+        squashed = graph.times(graph.op("Tanh", graph.linear("log_std", x)), half)
+        std = graph.op("Exp", graph.plus(squashed, head.log_std_min + half))
+        action = graph.plus(action, graph.times(noise, std))
+    return graph.op("Tanh", action)
+
+
+def deterministic(graph: Graph, head: DeterministicHead, obs: str, noise: str | None, action_dim: int) -> str:
+    """`runtime.deterministic_act`"""
+    action = graph.op("Tanh", graph.linear("mean", graph.backbone("Relu", obs)))
+    return action if noise is None else graph.plus(action, graph.times(noise, head.exploration_noise))
+
+
+def gaussian(graph: Graph, head: GaussianHead, obs: str, noise: str | None, action_dim: int) -> str:
+    """`runtime.gaussian_act`"""
+    if head.obs_clip is not None:
+        centred = graph.op("Sub", obs, graph.tensor("obs_mean"))
+        bounds = graph.constant(-head.obs_clip), graph.constant(head.obs_clip)
+        obs = graph.op("Clip", graph.op("Div", centred, graph.tensor("obs_std")), *bounds)
+    action = graph.linear("mean", graph.backbone("Tanh", obs))
+    if noise is None:
+        return action
+    return graph.plus(action, graph.times(noise, graph.op("Exp", graph.tensor("log_std"))))
+
+
+GRAPHS: dict[str, Callable[[Graph, Any, str, str | None, int], str]] = {
+    "geometric": geometric,
+    "tanh-gaussian": tanh_gaussian,
+    "deterministic": deterministic,
+    "gaussian": gaussian,
+}
 """Per kind of policy (runtime.KINDS), the same function as its `act`."""
 
 

@@ -114,12 +114,12 @@ def test_the_command_trains_the_same_run(algorithm: str) -> None:
             dataclasses.replace(default, normalize_mixture=False, concentration="published", actor_lr=1e-4),
         ]
     for settings in variants:
-        resolved = settings.resolve("Walker2d-v5", 6, 240_000)
+        resolved = settings.resolve("Walker2d-v5", 6, 240_000, 4)
         config = RunConfig("Walker2d-v5", algorithm, resolved, 240_000, seed=42, num_envs=4, wandb=True)
         words = card.command(config, 6).split()
         assert words[:3] == ["geoact", "train", "Walker2d-v5"]
         options, parsed = cli._parse_train(words[2:], default)
-        assert parsed.resolve("Walker2d-v5", 6, 240_000) == resolved
+        assert parsed.resolve("Walker2d-v5", 6, 240_000, 4) == resolved
         assert (options.algorithm, options.timesteps, options.seed) == (algorithm, 240_000, 42)
         assert (options.num_envs, options.wandb) == (4, True)
 
@@ -157,6 +157,21 @@ def test_push_fits_the_real_library() -> None:
     )
 
 
+def test_replay(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An MP4 where it can be written, else a GIF."""
+
+    def record(policy: runtime.Policy, env: str, out: Path, episodes: int, seed: int, seconds: float) -> None:
+        assert (env, episodes, seed) == ("tests.probes:Reach-v0", 1, 2)
+        out.write_bytes(b"half")
+        if out.suffix == ".mp4":
+            raise InputError("no encoder")
+
+    monkeypatch.setitem(sys.modules, "geoact.report.video", types.SimpleNamespace(record=record))
+    card.write(run.path, tmp_path / "card", episodes=1, seed=2)
+    assert [path.name for path in (tmp_path / "card").glob("replay.*")] == ["replay.gif"]
+    assert "(replay.gif)" in (tmp_path / "card" / "README.md").read_text()
+
+
 def test_without_rendering_the_card_is_made_all_the_same(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -165,5 +180,5 @@ def test_without_rendering_the_card_is_made_all_the_same(
 
     monkeypatch.setitem(sys.modules, "geoact.report.video", types.SimpleNamespace(record=record))
     card.write(run.path, tmp_path / "card", episodes=1)
-    assert not (tmp_path / "card" / card.REPLAY).exists()
-    assert card.REPLAY not in (tmp_path / "card" / "README.md").read_text()
+    assert not list((tmp_path / "card").glob("replay.*"))
+    assert "replay" not in (tmp_path / "card" / "README.md").read_text()

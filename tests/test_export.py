@@ -13,7 +13,7 @@ import geoact
 from geoact import export, runtime
 from geoact.config import GeometricHead
 from geoact.errors import InputError
-from tests.test_runtime import ACTION_DIM, DEFAULT, HIGH, LOW, OBS_DIM, pair
+from tests.test_runtime import ACTION_DIM, BASELINES, DEFAULT, HIGH, LOW, OBS_DIM, baseline, pair
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -35,6 +35,18 @@ def test_equals_the_runtime(concentration: Any, scale_max: float | None) -> None
         for stochastic in (False, True):
             model = export.onnx_model(policy, stochastic).SerializeToString()
             assert export.check(model, policy, stochastic) < 1e-4
+
+
+@pytest.mark.parametrize("name", list(BASELINES))
+def test_baselines_equal_the_runtime(name: str) -> None:
+    _, policy = baseline(name)
+    for stochastic in (False, True):
+        model = export.onnx_model(policy, stochastic).SerializeToString()
+        assert export.check(model, policy, stochastic) < 1e-5
+
+
+def test_every_kind_can_be_exported() -> None:
+    assert set(export.GRAPHS) == set(runtime.KINDS)
 
 
 def test_the_action_is_the_environments() -> None:

@@ -5,6 +5,7 @@ import itertools
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
@@ -15,9 +16,9 @@ import numpy as np
 import pytest
 
 from geoact import runtime
-from geoact.config import GeometricHead
+from geoact.config import DeterministicHead, GaussianHead, GeometricHead, TanhGaussianHead
 from geoact.errors import FileFormatError, InputError
-from geoact.policies import GeometricPolicy
+from geoact.policies import DeterministicPolicy, GaussianPolicy, GeometricPolicy, TanhGaussianPolicy
 from geoact.runtime import Policy, PolicySpec
 
 OBS_DIM, ACTION_DIM = 5, 3
@@ -91,6 +92,58 @@ def test_equals_the_jax_policy(concentration: Any, scale_max: float | None, slac
             rtol=0,
             atol=1e-5,
         )
+
+
+BASELINES = {
+    "tanh-gaussian": TanhGaussianHead(-5.0, 2.0),
+    "deterministic": DeterministicHead(0.1),
+    "gaussian": GaussianHead(2.0),
+    "gaussian, observations as they come": GaussianHead(None),
+}
+
+
+def baseline(name: str) -> tuple[Callable[[np.ndarray, np.ndarray | None], np.ndarray], Policy]:
+    """SAC's, TD3's or PPO's policy: its action before clipping by JAX, and the same in NumPy."""
+    key, head, kind = jax.random.key(0), BASELINES[name], name.partition(",")[0]
+    if isinstance(head, TanhGaussianHead):
+        actor = TanhGaussianPolicy(key, OBS_DIM, ACTION_DIM, 32, head)
+    elif isinstance(head, DeterministicHead):
+        actor = DeterministicPolicy(key, OBS_DIM, ACTION_DIM, 32, head)
+    else:
+        actor = GaussianPolicy(key, OBS_DIM, ACTION_DIM, 32)
+        actor = eqx.tree_at(lambda a: a.log_std, actor, jnp.array([-1.0, 0.0, 0.5]))
+    actor = jax.tree.map(lambda x: x * 2.0, actor)
+    tensors = {name: np.array(tensor) for name, tensor in actor.tensors().items()}
+    normalized = isinstance(head, GaussianHead) and head.obs_clip is not None
+    if normalized:
+        tensors["obs_mean"] = np.linspace(-1.0, 1.0, OBS_DIM, dtype=np.float32)
+        tensors["obs_std"] = np.linspace(0.5, 2.0, OBS_DIM, dtype=np.float32)
+
+    def act(obs: np.ndarray, noise: np.ndarray | None) -> np.ndarray:
+        if normalized:
+            obs = np.clip((obs - tensors["obs_mean"]) / tensors["obs_std"], -2.0, 2.0)
+        return np.asarray(actor.act(jnp.asarray(obs), None if noise is None else jnp.asarray(noise)))
+
+    return act, Policy(PolicySpec(kind, head, OBS_DIM, LOW, HIGH, "baseline", "Toy-v0"), tensors)
+
+
+@pytest.mark.parametrize("name", list(BASELINES))
+def test_baselines_equal_the_jax_policies(name: str, tmp_path: Path) -> None:
+    act, policy = baseline(name)
+    policy = runtime.load(policy.save(tmp_path / "policy"))
+    rng = np.random.default_rng(0)
+    obs = (rng.standard_normal((64, OBS_DIM)) * np.logspace(-2, 1, 64)[:, None]).astype(np.float32)
+    noise = policy.noise(np.random.default_rng(7), len(obs))
+    for given, generator in ((None, None), (noise, np.random.default_rng(7))):
+        raw = act(obs, given)
+        np.testing.assert_allclose(policy.raw(obs, given), raw, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(policy(obs, generator), to_environment(raw), rtol=0, atol=1e-5)
+        for i in range(0, 64, 9):
+            one = policy.raw(obs[i], None if given is None else given[i])
+            np.testing.assert_allclose(one, raw[i], rtol=1e-5, atol=1e-5)
+    assert policy(obs[0], np.random.default_rng(0)).shape == (ACTION_DIM,)
+    best = min(_burst(policy, obs[0], np.random.default_rng(0)) for _ in range(200))
+    assert best < 40e-6, f"{best * 1e6:.1f} microseconds"
 
 
 def test_published_form_by_hand() -> None:
