@@ -23,6 +23,7 @@ SUMMARY = {
     "list": "show the runs in a directory",
     "plot": "draw the learning curves of runs",
     "export": "write a policy as an ONNX graph",
+    "import": "turn a checkpoint published with the paper into a policy",
     "card": "make a model card: a folder to share a policy with",
     "bench": "measure where a training step's time goes",
     "sweep": "run an experiment of the paper, or your own, on all cores",
@@ -268,6 +269,26 @@ def export(argv: list[str]) -> int:
     return 0
 
 
+def import_published(argv: list[str]) -> int:
+    def options(file: Positional[Path], out: Path, radius: float | None = None) -> dict[str, Any]:
+        """Turn a checkpoint published with the paper (.pt) into a policy, without PyTorch.
+
+        Args:
+            file: The checkpoint.
+            out: Policy folder to write.
+            radius: Length of the action before clipping. Automatic: 1.0 for Ant, else 2.5, as in the paper.
+        """
+        return locals()
+
+    given = _parse(options, "import", argv)
+    from geoact import published
+
+    policy = published.to_policy(published.read_checkpoint(given["file"]), given["radius"])
+    policy.save(given["out"])
+    print(f"{given['out']}: {policy.spec.algorithm} on {policy.spec.env}, radius {policy.spec.head.radius}")
+    return 0
+
+
 def card(argv: list[str]) -> int:
     def options(
         path: Positional[Path],
@@ -402,6 +423,7 @@ COMMANDS = {
     "list": list_runs,
     "plot": plot,
     "export": export,
+    "import": import_published,
     "card": card,
     "bench": bench,
     "sweep": sweep,

@@ -63,6 +63,11 @@ class OffPolicyConfig:
         return self
 
 
+def default_radius(env: str) -> float:
+    """The paper's radius for an environment."""
+    return 1.0 if env.startswith("Ant-") else 2.5
+
+
 @dataclass(frozen=True)
 class GACConfig(OffPolicyConfig):
     """Geometric Action Control: a direction on the sphere and a concentration."""
@@ -135,9 +140,7 @@ class GACConfig(OffPolicyConfig):
         concentration = self.concentration
         if concentration == "auto":
             concentration = "free" if self.exploration == "entropy" else "softplus"
-        radius = self.radius
-        if radius is None:
-            radius = 1.0 if env.startswith("Ant-") else 2.5
+        radius = self.radius if self.radius is not None else default_radius(env)
         target = self.target_entropy if self.target_entropy is not None else -float(action_dim)
         # A resolved configuration resolves to itself, so the radius stays None where the scale is learned.
         return dataclasses.replace(

@@ -34,7 +34,9 @@ from typing import Any, Literal, NoReturn
 
 import numpy as np
 
+from geoact.config import GeometricHead, default_radius
 from geoact.errors import FileFormatError, InputError
+from geoact.runtime import Policy, PolicySpec
 
 MAX_FILE_BYTES = 1 << 28
 """The published files have up to 5 MB; this leaves room and still fits any machine."""
@@ -159,6 +161,35 @@ def to_policy_tensors(checkpoint: Checkpoint) -> tuple[dict[str, np.ndarray], Po
         _fail("kappa_init in the configuration is not a positive number")
     facts = PolicyFacts(env_id, obs_dim, action_dim, (first, second), inner, low, high, float(kappa0))
     return {ours: floats[theirs] for theirs, ours in names.items()}, facts
+
+
+def to_policy(checkpoint: Checkpoint, radius: float | None = None) -> Policy:
+    """The policy that the checkpoint holds. The radius is not in the file: 1.0 for Ant, else 2.5, unless given."""
+    tensors, facts = to_policy_tensors(checkpoint)
+    if radius is None:
+        radius = default_radius(facts.env_id)
+    if not 0 < radius < math.inf:
+        raise InputError(f"radius must be greater than 0, got {radius}")
+    if facts.hidden_sizes[0] != facts.hidden_sizes[1] or facts.concentration_hidden_size != 64:
+        _fail(
+            f"hidden layers of {facts.hidden_sizes} and {facts.concentration_hidden_size} units; policies here have "
+            "two equal ones, and 64 units below the concentration"
+        )
+    head = GeometricHead(
+        radius=radius,
+        scale_max=None,
+        slack=0,
+        concentration="published",
+        weight=0.73,  # of a fixed concentration: not used
+        normalize_direction=True,
+        normalize_mixture=False,
+        kappa_init=facts.concentration_init,
+    )
+    about = {"source": "a checkpoint published with the paper", "vector_steps": checkpoint.global_step}
+    about |= {name: checkpoint.args[name] for name in ("seed", "num_envs") if name in checkpoint.args}
+    low, high = tuple(facts.action_low.tolist()), tuple(facts.action_high.tolist())
+    spec = PolicySpec("geometric", head, facts.obs_dim, low, high, "gac", facts.env_id, about)
+    return Policy(spec, tensors)
 
 
 def _fail(message: str) -> NoReturn:
