@@ -27,6 +27,8 @@ SUMMARY = {
     "card": "make a model card: a folder to share a policy with",
     "bench": "measure where a training step's time goes",
     "sweep": "run an experiment of the paper, or your own, on all cores",
+    "paper": "write the paper's tables and figures from runs, beside the paper's numbers",
+    "compare": "compare any runs: table, statistics, curves",
 }
 
 ENDED = {"stopped": 130}
@@ -417,6 +419,78 @@ def sweep(argv: list[str]) -> int:
     return 1 if failed else 0
 
 
+def paper(argv: list[str]) -> int:
+    def options(
+        what: Positional[str],
+        runs: Path,
+        out: Path = Path("paper"),
+        score: Literal["eval", "training"] = "eval",
+    ) -> dict[str, Any]:
+        """Write a table (Markdown, LaTeX, CSV) or a figure (PNG, SVG) of the paper, our numbers beside the paper's.
+
+        Args:
+            what: table1, table2, table3, tableA2, beyond, fig3, fig4, fig5, figA3, figA4, or all.
+            runs: Where the runs are, a sweep or a directory of sweeps.
+            out: Folder to write into.
+            score: eval: the last deterministic evaluation; training: the return of the last tenth of training.
+        """
+        return locals()
+
+    given = _parse(options, "paper", argv)
+    from geoact.report import paper as tables
+    from geoact.report.collect import collect
+
+    names = [*tables.TABLES, *tables.FIGURES] if given["what"] == "all" else [given["what"]]
+    tables.check(names)
+    records, skipped = collect(given["runs"])
+    _warn_skipped(skipped)
+    for name in names:
+        for path in tables.make(name, records, skipped, given["out"], given["score"]):
+            print(path)
+    return 0
+
+
+def compare(argv: list[str]) -> int:
+    def options(
+        runs: Positional[tuple[Path, ...]],
+        out: Path = Path("comparison"),
+        score: Literal["eval", "training"] = "eval",
+    ) -> dict[str, Any]:
+        """Compare any runs: a table, statistics over seeds and learning curves.
+
+        Args:
+            runs: Run directories, or directories of them.
+            out: Folder to write into.
+            score: eval: the last deterministic evaluation; training: the return of the last tenth of training.
+        """
+        return locals()
+
+    given = _parse(options, "compare", argv)
+    if not given["runs"]:
+        raise InputError("give at least one run directory to compare")
+    from geoact.report import collect as collecting
+    from geoact.report import paper as tables
+
+    records, skipped = [], []
+    for path in given["runs"]:
+        found, broken = collecting.collect(path)
+        if not found and not broken:
+            raise InputError(f"{path} is not a run and holds none")
+        records, skipped = records + found, skipped + broken
+    _warn_skipped(skipped)
+    if not records:
+        raise InputError("none of these is a run that can be read")
+    table = collecting.group(records)
+    for path in tables.compare(table, given["out"], given["score"]):
+        print(path)
+    return 0
+
+
+def _warn_skipped(skipped: list[str]) -> None:
+    for line in skipped:
+        print(f"skipped {line}", file=sys.stderr)
+
+
 COMMANDS = {
     "train": train,
     "evaluate": evaluate,
@@ -427,6 +501,8 @@ COMMANDS = {
     "card": card,
     "bench": bench,
     "sweep": sweep,
+    "paper": paper,
+    "compare": compare,
 }
 
 

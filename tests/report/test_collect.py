@@ -1,0 +1,131 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from geoact import runs
+from geoact.config import GACConfig, RunConfig
+from geoact.errors import InputError
+from geoact.experiments.catalogue import EXPERIMENTS, MUJOCO
+from geoact.report import collect
+
+
+def make_run(
+    folder: Path,
+    name: str,
+    settings: GACConfig | None = None,
+    env: str = "HalfCheetah-v4",
+    seed: int = 0,
+    score: float | None = 100.0,
+    state: runs.RunState = "finished",
+    timesteps: int = 8_000,
+    algorithm: str = "gac",
+) -> Path:
+    """A run directory as training leaves it, with known numbers."""
+    resolved = (settings or GACConfig()).resolve(env, 6, timesteps)
+    config = RunConfig(env, algorithm, resolved, timesteps, seed, threads=1)
+    run = runs.create_at(folder / name, config)
+    rows = [
+        {"step": timesteps // 2, "updates": 1, "charts/episodic_return": 1.0, "charts/episodes": 8},
+        {"step": timesteps, "updates": 2, "charts/episodic_return": 40.0, "charts/episodes": 8},
+    ]
+    for row, share in zip(rows, (0.5, 1.0)):
+        row |= {"time/elapsed": 10 * share, "policy/kappa": 1.0, "policy/scale": 2.0, "policy/scale_std": 0.5}
+        if score is not None:
+            row |= {"eval/return_mean": share * score, "eval/return_std": 0.0}
+    (run.path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    run.set_status(state, timesteps, timesteps, "diverged: far" if state == "failed" else None)
+    return run.path
+
+
+def test_scores_are_the_last_evaluation_or_the_last_tenth_of_training(tmp_path: Path) -> None:
+    record = collect.read_run(make_run(tmp_path, "a", score=123.0))
+    assert record.score("eval") == 123.0
+    assert record.score("training") == 40.0
+    assert collect.read_run(make_run(tmp_path, "b", state="stopped")).score("eval") is None
+
+
+def test_foreign_and_broken_runs_are_skipped_and_named(tmp_path: Path) -> None:
+    make_run(tmp_path / "sweep", "good")
+    for name, content in (
+        ("foreign", '{"format": "other"}'),
+        ("cut", '{"format": "geoact-run", "sch'),
+        ("newer", '{"format": "geoact-run", "schema": 99}'),
+        ("empty", '{"format": "geoact-run", "schema": 1}'),
+    ):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "run.json").write_text(content)
+    no_status = make_run(tmp_path, "no-status")
+    (no_status / "status.json").unlink()
+    bad_row = make_run(tmp_path, "bad-row")
+    (bad_row / "metrics.jsonl").write_text('{"step": 8}\n{"step": "nine"}\n')
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "readme.txt").write_text("not a run")
+    records, skipped = collect.collect(tmp_path)
+    assert [record.path.name for record in records] == ["good"]
+    names = [line.split(":")[0] for line in skipped]
+    assert names == ["bad-row", "cut", "empty", "foreign", "newer", "no-status"]
+    assert "line 2" in skipped[0]
+
+
+def test_a_missing_directory_is_an_input_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is not a directory"):
+        collect.collect(tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (GACConfig(), "gac"),
+        (GACConfig(radius=1.5), "gac radius=1.5"),
+        (GACConfig(exploration="entropy"), "gac exploration=entropy"),
+        (GACConfig(exploration="entropy", slack=1), "gac slack=1 exploration=entropy"),
+    ],
+)
+def test_a_run_is_described_by_what_differs(settings: GACConfig, said: str) -> None:
+    config = RunConfig("HalfCheetah-v4", "gac", settings.resolve("HalfCheetah-v4", 6, 8_000), 8_000)
+    assert collect.describe(config) == said
+
+
+def test_runs_find_their_cell_by_configuration(tmp_path: Path) -> None:
+    make_run(tmp_path, "a")
+    make_run(tmp_path, "b", GACConfig(radius=2.5), seed=10)  # the default, spelled out
+    make_run(tmp_path, "c", GACConfig(radius=1.5))
+    make_run(tmp_path, "d", GACConfig(scale="learned"), env="walker-walk", algorithm="gac-scale")
+    records, _ = collect.collect(tmp_path)
+    first = collect.cells(EXPERIMENTS["table1"], records)
+    assert first["HalfCheetah-v4", "gac"].scores("eval") == {0: 100.0, 10: 100.0}
+    third = collect.cells(EXPERIMENTS["table3"], records)
+    assert third["HalfCheetah-v4", "r=2.5"].scores("eval") == {0: 100.0, 10: 100.0}
+    assert third["HalfCheetah-v4", "r=1.5"].scores("eval") == {0: 100.0}
+    second = collect.cells(EXPERIMENTS["table2"], records)
+    assert second["walker-walk", "gac-scale"].scores("eval") == {0: 100.0}
+
+
+def test_a_cell_counts_one_budget_and_one_run_per_seed_and_says_the_rest(tmp_path: Path) -> None:
+    make_run(tmp_path, "a", score=1.0)
+    make_run(tmp_path, "again", score=2.0)  # the same seed and budget once more
+    make_run(tmp_path, "longer", timesteps=16_000, score=7.0)
+    make_run(tmp_path, "longer-failed", timesteps=16_000, seed=10, state="failed")
+    make_run(tmp_path, "longer-running", timesteps=16_000, seed=42, state="running")
+    records, _ = collect.collect(tmp_path)
+    cell = collect.cells(EXPERIMENTS["table1"], records)["HalfCheetah-v4", "gac"]
+    assert cell.budget == (16_000, 8)
+    assert cell.scores("eval") == {0: 7.0}
+    assert cell.remarks("eval") == ["1 failed (diverged)", "1 unfinished", "1 with another budget left out"]
+
+
+def test_labels_come_from_the_sweep(tmp_path: Path) -> None:
+    make_run(tmp_path, "a", GACConfig(radius=3.5))
+    assert collect.collect(tmp_path)[0][0].label == "gac radius=3.5"
+    (tmp_path / "sweep.json").write_text('{"runs": {"a": "wide"}}')
+    assert collect.collect(tmp_path)[0][0].label == "wide"
+
+
+@pytest.mark.parametrize("task", MUJOCO, ids=lambda task: task.env)
+def test_action_sizes_are_the_environments(task) -> None:
+    from geoact import environments
+
+    env = environments.make(task.env)
+    assert env.action_space.shape == (task.action_dim,)
+    env.close()
