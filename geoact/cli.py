@@ -29,6 +29,7 @@ SUMMARY = {
     "sweep": "run an experiment of the paper, or your own, on all cores",
     "paper": "write the paper's tables and figures from runs, beside the paper's numbers",
     "compare": "compare any runs: table, statistics, curves",
+    "play": "record a clip of a trained policy",
 }
 
 ENDED = {"stopped": 130}
@@ -486,6 +487,41 @@ def compare(argv: list[str]) -> int:
     return 0
 
 
+def play(argv: list[str]) -> int:
+    def options(
+        path: Positional[Path],
+        episodes: int = 1,
+        seed: int = 0,
+        out: Path | None = None,
+        seconds: float | None = None,
+        best: bool = False,
+    ) -> dict[str, Any]:
+        """Record a clip of a trained policy, acting deterministically.
+
+        Args:
+            path: A run directory or a policy folder.
+            episodes: Episodes to play; the i-th starts from seed + i.
+            seed: Seed of the first episode.
+            out: Clip to write (.gif or .mp4). Default: video.gif in the run, where the report finds it.
+            seconds: End the clip after this many seconds.
+            best: Of a run, the policy with the best evaluation instead of the newest.
+        """
+        return locals()
+
+    given = _parse(options, "play", argv)
+    from geoact import runtime
+    from geoact.report import video
+
+    path = given["path"]
+    policy = runtime.load(path / "best" if given["best"] else path)
+    out = given["out"] or (path if path.is_dir() else path.parent) / "video.gif"
+    returns = video.record(policy, policy.spec.env, out, given["episodes"], given["seed"], given["seconds"])
+    for number, value in enumerate(returns):
+        print(f"episode {number + 1} (seed {given['seed'] + number}): return {value:,.1f}")
+    print(f"video: {out}")
+    return 0
+
+
 def _warn_skipped(skipped: list[str]) -> None:
     for line in skipped:
         print(f"skipped {line}", file=sys.stderr)
@@ -503,6 +539,7 @@ COMMANDS = {
     "sweep": sweep,
     "paper": paper,
     "compare": compare,
+    "play": play,
 }
 
 

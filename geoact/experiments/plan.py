@@ -57,7 +57,7 @@ def plan(experiment: Experiment, budget: float | int | None = None) -> list[Plan
             if variant.tasks is not None and task.env not in variant.tasks:
                 continue
             try:
-                settings = variant.config().resolve(task.env, action_dim, timesteps)
+                settings = variant.config().resolve(task.env, action_dim, timesteps, experiment.num_envs)
             except InputError as error:
                 problems.append(f"{label} on {task.env}: {error}")
                 continue

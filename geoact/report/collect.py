@@ -119,7 +119,7 @@ def describe(config: RunConfig) -> str:
     def resolved(changes: dict[str, Any]) -> AlgorithmConfig | None:
         try:
             changed = dataclasses.replace(base, **changes)
-            return changed.resolve(config.env, _action_dim(config), config.timesteps)
+            return changed.resolve(config.env, _action_dim(config), config.timesteps, config.num_envs)
         except InputError:
             return None
 
@@ -143,7 +143,9 @@ def is_variant(record: Record, task: Task, variant: Variant) -> bool:
     if variant.tasks is not None and task.env not in variant.tasks:
         return False
     try:
-        wanted = variant.config().resolve(task.env, task.action_dim, record.config.timesteps)
+        wanted = variant.config().resolve(
+            task.env, task.action_dim, record.config.timesteps, record.config.num_envs
+        )
     except InputError:
         return False
     return wanted == record.config.settings

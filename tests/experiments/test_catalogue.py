@@ -2,6 +2,7 @@ import dataclasses
 
 import pytest
 
+from geoact.config import GACConfig
 from geoact.errors import InputError
 from geoact.experiments import catalogue, plan, sweep_file
 from geoact.experiments.catalogue import EXPERIMENTS, MUJOCO, Task, Variant
@@ -89,7 +90,7 @@ def test_unknown_experiment_is_answered_with_the_nearest() -> None:
 
 
 def test_settings_are_checked_by_name_and_type() -> None:
-    assert Variant("gac", {"radius": 2}).config().radius == 2
+    assert Variant("gac", {"radius": 2}).config() == GACConfig(radius=2)
     with pytest.raises(InputError, match="unknown setting of gac 'raduis': did you mean radius"):
         Variant("gac", {"raduis": 2.0}).config()
     with pytest.raises(InputError, match="radius must be a number, got 'wide'"):
@@ -110,6 +111,7 @@ def test_plan_is_complete_longest_first_and_deterministic() -> None:
     ]
     config = runs[0].config
     assert config.threads == 1 and config.timesteps == 16_000 and config.vector_steps == 2_000
+    assert isinstance(config.settings, GACConfig)
     assert config.settings.radius == 2.5 and config.settings.slack == 0  # nothing automatic is left
 
 

@@ -1,0 +1,187 @@
+"""A policy at work, as a picture that moves: GIF (Pillow) or MP4 (the optional imageio-ffmpeg).
+
+Rendering without a screen goes through EGL or OSMesa. MuJoCo decides which when it is first imported, and cannot
+change its mind; so a small process of its own tries them out first. Import this module, or call
+`choose_renderer`, before anything imports MuJoCo.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from geoact.errors import InputError
+
+if TYPE_CHECKING:
+    import gymnasium as gym
+
+    from geoact.runtime import Policy
+
+FORMATS = (".gif", ".mp4")
+PACKAGES = {"egl": "libegl1 and libgl1-mesa-dri", "osmesa": "libosmesa6"}
+"""What each renderer needs from Debian."""
+
+_TRY = """
+import mujoco
+model = mujoco.MjModel.from_xml_string("<mujoco><worldbody><light pos='0 0 1'/></worldbody></mujoco>")
+renderer = mujoco.Renderer(model, 16, 16)
+renderer.update_scene(mujoco.MjData(model))
+renderer.render()
+"""
+
+
+def choose_renderer() -> str:
+    """Set MUJOCO_GL to a renderer that works here, and return it; say what to install if there is none."""
+    asked = os.environ.get("MUJOCO_GL", "").lower()
+    candidates = [asked] if asked not in ("", "disabled", "disable", "off", "false", "0") else list(PACKAGES)
+    if "mujoco" in sys.modules:
+        if asked in PACKAGES or asked == "glfw":
+            return asked
+        raise InputError(
+            "MuJoCo was imported without a renderer, which cannot be changed in a running process: set "
+            "MUJOCO_GL=egl or MUJOCO_GL=osmesa before starting Python"
+        )
+    for name in candidates:
+        try:
+            tried = subprocess.run(
+                [sys.executable, "-c", _TRY],
+                env={**os.environ, "MUJOCO_GL": name, "PYOPENGL_PLATFORM": name},
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                timeout=120,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            continue
+        if tried.returncode == 0:
+            os.environ["MUJOCO_GL"] = name
+            if name in PACKAGES:
+                os.environ["PYOPENGL_PLATFORM"] = name
+            return name
+    if candidates == list(PACKAGES):
+        raise InputError(
+            "neither EGL nor OSMesa works here, so nothing can be rendered: install Debian's "
+            f"{PACKAGES['osmesa']} (software) or {PACKAGES['egl']} (with a graphics card), "
+            "for example: apt-get install libosmesa6"
+        )
+    needed = f": it needs Debian's {PACKAGES[asked]}" if asked in PACKAGES else ""
+    raise InputError(
+        f"MUJOCO_GL={asked} does not work here{needed}; or leave MUJOCO_GL unset to try the others"
+    )
+
+
+def check_format(out: Path) -> None:
+    """Refuse a picture that cannot be written, before anything is played."""
+    if out.suffix.lower() not in FORMATS:
+        raise InputError(f"cannot write {out.name}: use a name that ends in .gif or .mp4")
+    if out.suffix.lower() == ".mp4":
+        try:
+            import imageio_ffmpeg  # noqa: F401  # pyright: ignore[reportMissingImports]
+        except ImportError:
+            raise InputError(
+                "MP4 needs the package imageio-ffmpeg (pip install imageio-ffmpeg): install it, or use a name "
+                "that ends in .gif"
+            ) from None
+
+
+def record(
+    policy: "Policy",
+    env_id: str,
+    out: Path,
+    episodes: int = 1,
+    seed: int = 0,
+    seconds: float | None = None,
+    size: int = 320,
+) -> list[float]:
+    """Play episodes, the i-th from seed + i, write what was seen, and return their returns.
+
+    `seconds` ends the clip (not the returns) early; `size` is its height in pixels.
+    """
+    if episodes < 1:
+        raise InputError(f"episodes must be greater than 0, got {episodes}")
+    if seconds is not None and not seconds > 0:
+        raise InputError(f"seconds must be greater than 0, got {seconds}")
+    check_format(out)
+    choose_renderer()
+    from geoact import environments
+
+    env = environments.make(env_id, render_mode="rgb_array")
+    returns: list[float] = []
+    try:
+        rate = float(env.metadata.get("render_fps") or 30)
+        skip = max(1, round(rate / 25))  # more than 25 pictures a second only cost space
+        limit = None if seconds is None else max(1, round(seconds * rate / skip))
+        out.parent.mkdir(parents=True, exist_ok=True)
+        write(_frames(policy, env, episodes, seed, skip, limit, size, returns), out, rate / skip)
+    finally:
+        env.close()
+    return returns
+
+
+def _frames(
+    policy: "Policy",
+    env: "gym.Env",
+    episodes: int,
+    seed: int,
+    skip: int,
+    limit: int | None,
+    size: int,
+    returns: list[float],
+) -> Iterator[Any]:
+    """The pictures, one every `skip` steps; the episodes' returns go into `returns` as they end."""
+    taken = 0
+    for episode in range(episodes):
+        obs, _ = env.reset(seed=seed + episode)
+        total, step, ended = 0.0, 0, False
+        while not ended:
+            if step % skip == 0 and (limit is None or taken < limit):
+                yield _picture(env, size)
+                taken += 1
+            action = policy(np.asarray(obs, np.float32))
+            obs, reward, terminated, truncated, _ = env.step(action.astype(env.action_space.dtype))
+            total, step, ended = total + float(reward), step + 1, bool(terminated or truncated)
+        returns.append(total)
+
+
+def _picture(env: "gym.Env", size: int) -> Any:
+    from PIL import Image
+
+    try:
+        pixels = env.render()
+    except Exception as error:  # a simulator's own complaint, or a missing drawing library
+        raise InputError(f"the environment cannot be rendered: {error}") from None
+    if not isinstance(pixels, np.ndarray) or pixels.ndim != 3:
+        raise InputError("the environment cannot be rendered: it gives no picture (render mode rgb_array)")
+    picture = Image.fromarray(np.asarray(pixels, np.uint8))
+    # Video encoders want even sizes.
+    width = max(2, round(picture.width * size / picture.height / 2) * 2)
+    return picture.resize((width, max(2, size // 2 * 2)))
+
+
+def write(frames: Iterator[Any], out: Path, rate: float) -> None:
+    """Pictures to a file, which appears only when it is complete."""
+    temporary = out.with_name(f".{out.stem}.{os.getpid()}{out.suffix}")
+    try:
+        if out.suffix.lower() == ".gif":
+            first = next(frames)
+            rest = (frame.quantize(128) for frame in frames)
+            first.quantize(128).save(
+                temporary, save_all=True, append_images=rest, duration=round(1000 / rate), loop=0
+            )
+        else:
+            import imageio_ffmpeg  # pyright: ignore[reportMissingImports]
+
+            first = next(frames)
+            writer = imageio_ffmpeg.write_frames(str(temporary), first.size, fps=rate, macro_block_size=2)
+            writer.send(None)
+            writer.send(np.ascontiguousarray(first))
+            for frame in frames:
+                writer.send(np.ascontiguousarray(frame))
+            writer.close()
+        os.replace(temporary, out)
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,92 @@
+"""Rendering is tried for real where the machine can; what it says where it cannot is tested everywhere."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from geoact import runtime
+from geoact.config import GACConfig
+from geoact.errors import InputError
+from geoact.report import video
+
+CLEAN = {key: value for key, value in os.environ.items() if key not in ("MUJOCO_GL", "PYOPENGL_PLATFORM")}
+
+
+def save_policy(folder: Path) -> Path:
+    """An untrained policy for HalfCheetah."""
+    head = GACConfig().resolve("HalfCheetah-v4", 6, 1000).head()
+    rng = np.random.default_rng(0)
+    tensors = {}
+    for name, shape in runtime.geometric_shapes(head, 17, 6, 16).items():
+        tensors[name] = rng.normal(size=shape).astype(np.float32)
+    spec = runtime.PolicySpec("geometric", head, 17, (-1.0,) * 6, (1.0,) * 6, "gac", "HalfCheetah-v4")
+    return runtime.Policy(spec, tensors).save(folder)
+
+
+def play(*argv: str, **changed: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "geoact.cli", "play", *argv],
+        capture_output=True,
+        text=True,
+        env={**CLEAN, **changed},
+        check=False,
+    )
+
+
+def test_a_clip_of_a_policy(tmp_path: Path) -> None:
+    from PIL import Image
+
+    policy = save_policy(tmp_path / "policy")
+    out = tmp_path / "clip.gif"
+    done = play(str(policy), "--out", str(out), "--seconds", "1")
+    if "apt-get install" in done.stderr:
+        pytest.skip("no renderer on this machine")
+    assert done.returncode == 0, done.stderr
+    assert "return" in done.stdout and str(out) in done.stdout
+    with Image.open(out) as picture:
+        assert (
+            getattr(picture, "n_frames", 1) == 20 and picture.height == 320
+        )  # HalfCheetah shows 20 pictures a second
+        first = np.asarray(picture.convert("RGB"), float)
+        picture.seek(19)
+        last = np.asarray(picture.convert("RGB"), float)
+    assert first.std() > 5 and np.abs(last - first).mean() > 0.5  # a picture, and one that moves
+
+
+def test_a_renderer_that_does_not_work_is_named(tmp_path: Path) -> None:
+    done = play(str(save_policy(tmp_path / "policy")), "--out", str(tmp_path / "a.gif"), MUJOCO_GL="nonsense")
+    assert done.returncode == 2
+    assert "MUJOCO_GL=nonsense does not work here" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_missing_libraries_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("MUJOCO_GL", "PYOPENGL_PLATFORM"):
+        monkeypatch.delenv(name, raising=False)
+    for name in [name for name in sys.modules if name.split(".")[0] == "mujoco"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(video, "_TRY", "raise SystemExit(1)")  # as on a machine without either library
+    with pytest.raises(InputError, match=r"libosmesa6.*libegl1"):
+        video.choose_renderer()
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["--out", "clip.avi"], "ends in .gif or .mp4"),
+        (["--out", "clip.gif", "--episodes", "0"], "episodes must be greater than 0"),
+        (["--out", "clip.gif", "--seconds", "-1"], "seconds must be greater than 0"),
+    ],
+)
+def test_bad_input(tmp_path: Path, argv: list[str], message: str) -> None:
+    done = play(str(save_policy(tmp_path / "policy")), *argv)
+    assert done.returncode == 2 and message in done.stderr
+
+
+def test_mp4_without_its_package_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
+    with pytest.raises(InputError, match="pip install imageio-ffmpeg"):
+        video.check_format(tmp_path / "clip.mp4")
