@@ -10,8 +10,9 @@ that they share.
 """
 
 import functools
+import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -306,8 +307,10 @@ def draw_profiles(stem: Path, title: str, table: Cells, kind: Score) -> list[Pat
     with drawing():
         figure = new_figure(5.2, 3.4)
         axis = figure.subplots()
-        for place, (label, members) in enumerate(normalised(scores, tasks).items()):
-            color = color_of(label, place)
+        shown = normalised(scores, tasks)
+        colors = colors_of(shown)
+        for label, members in shown.items():
+            color = colors[label]
             found = statistics.bootstrap_interval(profile, members, seed=BOOTSTRAP_SEED, replicas=2_000)
             seeds = sum(map(len, members.values()))
             axis.plot(levels, found.estimate, color=color, label=f"{label} ({seeds} runs)")
@@ -323,9 +326,12 @@ def draw_profiles(stem: Path, title: str, table: Cells, kind: Score) -> list[Pat
         return save_figure(figure, stem)
 
 
-def color_of(label: str, place: int) -> str:
-    """A method's own colour, else one by its place."""
-    return METHOD_COLORS.get(label, COLORS[place % len(COLORS)])
+def colors_of(labels: Iterable[str]) -> dict[str, str]:
+    """A method's own colour where it has one, else one that no label here has."""
+    labels = list(labels)
+    own = {label: METHOD_COLORS[label] for label in labels if label in METHOD_COLORS}
+    free = itertools.cycle([color for color in COLORS if color not in own.values()] or COLORS)
+    return {label: own.get(label) or next(free) for label in labels}
 
 
 def curve(records: list[Record], metric: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, int] | None:
@@ -363,14 +369,15 @@ def draw_curves(stem: Path, title: str, table: Cells, metric: str, ylabel: str) 
         figure = new_figure(max(5.2, 3.6 * across), 2.9 * down + 0.4)
         axes = figure.subplots(down, across, squeeze=False).ravel()
         labels = list(dict.fromkeys(label for _, label in table))
+        colors = colors_of(labels)
         for axis, task in zip(axes, tasks):
             drawn = False
-            for place, label in enumerate(labels):
+            for label in labels:
                 cell = table.get((task, label))
                 found = curve(cell.counted(), metric) if cell is not None else None
                 if found is None:
                     continue
-                _draw_curve(axis, found, label, color_of(label, place))
+                _draw_curve(axis, found, label, colors[label])
                 drawn = True
             axis.set(title=task, xlabel="transitions", ylabel=ylabel)
             axis.xaxis.set_major_formatter(lambda x, _: f"{x / 1e6:g}M" if x >= 1e6 else f"{x / 1e3:g}k")
