@@ -21,6 +21,7 @@ SUMMARY = {
     "train": "train a policy",
     "evaluate": "play episodes with a trained policy and report its return",
     "list": "show the runs in a directory",
+    "envs": "list environments with their observation and action sizes",
     "plot": "draw the learning curves of runs",
     "export": "write a policy as an ONNX graph",
     "import": "turn a checkpoint published with the paper into a policy",
@@ -40,7 +41,8 @@ class TrainOptions:
     """What `geoact train` takes besides the algorithm's own settings."""
 
     env: Positional[str]
-    """Environment id, for example HalfCheetah-v5."""
+    """Environment: a Gymnasium id (HalfCheetah-v5), a DMControl task (dm_control/walker-run, or walker-run), or
+    one of your own (my_package:MyEnv-v0). geoact envs lists some."""
     algorithm: Annotated[str, tyro.conf.arg(help=f"One of: {', '.join(ALGORITHMS)}.")] = "gac"
     timesteps: int = 1_000_000
     """Transitions to collect, over all environments together."""
@@ -97,6 +99,10 @@ def notes(asked: AlgorithmConfig, config: RunConfig) -> list[str]:
     """One line for each automatic choice that a newcomer would wonder about."""
     lines = []
     resolved = config.settings
+    if config.vectorization == "envpool":
+        lines.append(
+            "note: EnvPool begins episodes from random numbers of its own: this run cannot be resumed exactly"
+        )
     if not isinstance(asked, GACConfig) or not isinstance(resolved, GACConfig):
         return lines
     if asked.slack == "auto" and resolved.slack == 1:
@@ -527,10 +533,51 @@ def _warn_skipped(skipped: list[str]) -> None:
         print(f"skipped {line}", file=sys.stderr)
 
 
+def envs(argv: list[str]) -> int:
+    def options(names: Positional[tuple[str, ...]] = (), all: bool = False) -> tuple[tuple[str, ...], bool]:
+        """List environments with their observation and action sizes.
+
+        Args:
+            names: Environments to look at, also your own (my_package:MyEnv-v0). Without names: the paper's tasks
+                and their newer versions.
+            all: Everything that Gymnasium and DMControl offer here with continuous actions; takes a minute.
+        """
+        return names, all
+
+    names, everything = _parse(options, "envs", argv)
+    from geoact import tasks
+
+    if not names and not everything:
+        for task in tasks.GYMNASIUM + tasks.DM_CONTROL:
+            print(_env_line(*task))
+        print(
+            "\nAny other Gymnasium environment with continuous actions works too: by its id, or as module:Id."
+        )
+        return 0
+    from geoact import environments
+
+    for name in names or environments.available():
+        try:
+            env = environments.make(name)
+        except InputError:
+            if names:
+                raise
+            continue  # discrete actions, images, or a package that is not installed
+        assert env.observation_space.shape is not None and env.action_space.shape is not None
+        print(_env_line(name, env.observation_space.shape[0], env.action_space.shape[0]), flush=True)
+        env.close()
+    return 0
+
+
+def _env_line(name: str, obs_dim: int, action_dim: int, note: str = "") -> str:
+    return f"{name:<28} {obs_dim:>4} observations  {action_dim:>3} actions  {note}".rstrip()
+
+
 COMMANDS = {
     "train": train,
     "evaluate": evaluate,
     "list": list_runs,
+    "envs": envs,
     "plot": plot,
     "export": export,
     "import": import_published,

@@ -10,6 +10,7 @@ import functools
 import importlib
 import os
 import re
+import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -52,6 +53,10 @@ def registered(env: str) -> str:
     """
     if ":" in env:
         module, _, name = env.partition(":")
+        if "" not in sys.path and os.getcwd() not in sys.path:
+            sys.path.append(
+                os.getcwd()
+            )  # an installed command does not look where it was started; people expect it
         try:
             importlib.import_module(module)
         except ImportError as error:
@@ -75,6 +80,19 @@ DM_CONTROL = re.compile(r"(dm_control/)?(?P<task>[a-z_]+-[a-z0-9_]+?)(-v0)?")
 
 SUCCESSORS = {"Pusher-v4": "its object is heavier"}
 """Environments that cannot be made any more, and what to know about the next version."""
+
+
+def available() -> list[str]:
+    """The names of all environments that Gymnasium and DMControl register here, the newest versions only."""
+    import shimmy
+
+    gym.register_envs(shimmy)
+    newest: dict[str, int] = {}
+    for spec in gym.registry.values():
+        stem = spec.id.rpartition("-v")[0]
+        newest[stem] = max(newest.get(stem, 0), spec.version or 0)
+    kept = [s for s in gym.registry.values() if (s.version or 0) == newest[s.id.rpartition("-v")[0]]]
+    return sorted(s.id for s in kept if s.namespace in (None, "dm_control"))
 
 
 def _make(env: str, render_mode: str | None) -> gym.Env:
@@ -175,7 +193,9 @@ class Environments:
         self.name = name
         self.count = count
         self.seed = seed
-        self._vector = _vector(factory, count, vectorization)
+        self.resumable = vectorization != "envpool"
+        """Whether every episode starts from a seed of ours, so that it can be played again exactly."""
+        self._vector = _vector(name, factory, count, seed, vectorization)
         space = self._vector.single_action_space
         assert isinstance(space, gym.spaces.Box)
         self.low, self.high = space.low.astype(np.float64), space.high.astype(np.float64)
@@ -248,9 +268,74 @@ class Environments:
         self._vector.close()
 
 
-def _vector(factory: EnvFactory, count: int, vectorization: Vectorization) -> VectorEnv[Any, Any, Any]:
+def _vector(
+    name: str, factory: EnvFactory, count: int, seed: int, vectorization: Vectorization
+) -> "VectorEnv[Any, Any, Any] | EnvPool":
     if vectorization == "async":
         return AsyncVectorEnv([factory] * count, autoreset_mode=AutoresetMode.DISABLED, context="spawn")
     if vectorization == "sync":
         return SyncVectorEnv([factory] * count, copy=False, autoreset_mode=AutoresetMode.DISABLED)
+    if vectorization == "envpool":
+        return EnvPool(name, factory, count, seed)
     raise InputError(f"unknown vectorization {vectorization!r}: use sync, async or envpool")
+
+
+class EnvPool:
+    """EnvPool's own simulators and threads, behind the part of a vector environment that `Environments` uses.
+
+    EnvPool answers the step that ends an episode with the true final observation, and would begin the next
+    episode at the following step; here ended environments are reset at once instead, so that the two look alike.
+    It seeds each environment once, when it is made, and draws all episodes from there.
+    """
+
+    def __init__(self, name: str, factory: EnvFactory, count: int, seed: int):
+        try:
+            import envpool  # pyright: ignore[reportMissingImports] (an extra)
+        except ImportError:
+            raise InputError(
+                "--vectorization envpool needs EnvPool: pip install 'geoact[envpool]', or use sync or async"
+            ) from None
+        task = DM_CONTROL.fullmatch(name)
+        pool_id = name
+        if task:
+            pool_id = "".join(word.capitalize() for word in re.split("[-_]", task["task"])) + "-v1"
+        if pool_id not in envpool.list_all_envs():
+            raise InputError(f"EnvPool does not have {name}: use --vectorization sync or async")
+        self._pool = envpool.make(
+            pool_id, env_type="gymnasium", num_envs=count, seed=episode_seed(seed, 0, 0) % 2**31
+        )
+        # The environment that evaluations play says what an observation is: EnvPool's Dicts may hold more.
+        env = factory()
+        self.single_observation_space, self.single_action_space = env.observation_space, env.action_space
+        inner = env.unwrapped.observation_space
+        self._parts = list(inner) if isinstance(inner, gym.spaces.Dict) else None
+        env.close()
+        obs = self._vector(self._pool.reset()[0])
+        expected = self.single_observation_space.shape
+        if obs.shape[1:] != expected:
+            raise InputError(
+                f"EnvPool's {pool_id} has observations of shape {obs.shape[1:]}, {name} of shape {expected}: "
+                "they are not the same task; use --vectorization sync or async"
+            )
+
+    def _vector(self, obs: Any) -> np.ndarray:
+        """# [count, obs_dim]"""
+        if self._parts is None:
+            return obs
+        return np.concatenate([obs[part].reshape(len(obs[part]), -1) for part in self._parts], axis=1)
+
+    def reset(self, *, seed: Any = None, options: dict[str, Any]) -> tuple[np.ndarray, dict[str, Any]]:
+        """Begin a new episode where `reset_mask` says so; the other rows are left empty. Seeds are EnvPool's own."""
+        mask = options["reset_mask"]
+        fresh, _ = self._pool.reset(np.flatnonzero(mask).astype(np.int32))
+        fresh = self._vector(fresh)
+        obs = np.zeros((len(mask), fresh.shape[1]))
+        obs[mask] = fresh
+        return obs, {}
+
+    def step(self, action: np.ndarray) -> tuple[np.ndarray, Any, np.ndarray, np.ndarray, dict[str, Any]]:
+        obs, reward, terminated, truncated, _ = self._pool.step(action.astype(np.float64))
+        return self._vector(obs), reward, terminated, truncated, {}
+
+    def close(self) -> None:
+        self._pool.close()

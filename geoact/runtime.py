@@ -60,9 +60,9 @@ def normalize(v: np.ndarray) -> np.ndarray:
     """Unit vectors along the last axis; a vector without a direction becomes zero, as in sphere.py."""
     if v.ndim == 1:
         squared = float(np.dot(v, v))
-        return v / math.sqrt(squared) if squared > SMALLEST_SQUARE else np.zeros_like(v)
+        return np.zeros_like(v) if squared <= SMALLEST_SQUARE else v / math.sqrt(squared)
     squared = np.einsum("ij,ij->i", v, v)[:, None]
-    is_direction = squared > SMALLEST_SQUARE
+    is_direction = ~(squared <= SMALLEST_SQUARE)  # so that a NaN stays one, and stops the run
     return np.where(is_direction, v / np.sqrt(np.where(is_direction, squared, 1.0)), 0.0)
 
 

@@ -37,6 +37,35 @@ class Reach(Probe):
         return self.observe(), -float(np.sum((action - TARGET) ** 2)), True, False, {}
 
 
+class Situations(Probe):
+    """Four situations, seen as one-hot vectors, whose values are known for any policy and discount:
+
+    0  one step, reward 1, terminates         1
+    1  one step, reward 0, goes on to 2       gamma
+    2  one step, reward 1, terminates         1
+    3  one step, reward 1, cut off, and goes on as 3 would: 1 / (1 - gamma), though each episode has one step
+    """
+
+    observation_space = spaces.Box(0.0, 1.0, (4,), np.float32)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        self.situation = 0
+        _, info = super().reset(seed=seed)
+        self.situation = int(self.np_random.choice([0, 1, 3]))
+        return self.observe(), info
+
+    def observe(self) -> Any:
+        return np.eye(4, dtype=np.float32)[self.situation]
+
+    def step(self, action: np.ndarray) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        if self.situation == 1:
+            self.situation = 2
+            return self.observe(), 0.0, False, False, {}
+        return self.observe(), 1.0, self.situation != 3, self.situation == 3, {}
+
+
 class Counter(Probe):
     """Observes (environment's episode tag, step in the episode); ends by termination or truncation by its seed."""
 
@@ -121,6 +150,7 @@ class Words(Endless):
 
 for probe in (
     Reach,
+    Situations,
     Counter,
     Endless,
     BrokenObservation,

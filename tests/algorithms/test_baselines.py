@@ -1,0 +1,122 @@
+"""What every baseline must get right, on environments with known answers; and the NumPy runtime beside JAX."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from geoact import algorithms, environments, runtime
+from geoact.config import AlgorithmConfig, PPOConfig, RunConfig, SACConfig, TD3Config
+from geoact.runtime import Policy, PolicySpec
+from geoact.training import Training, evaluate, train
+from tests.probes import TARGET
+
+SMALL: dict[str, Any] = {
+    "hidden_size": 32,
+    "batch_size": 64,
+    "actor_lr": 3e-3,
+    "critic_lr": 3e-3,
+    "learning_starts": 50,
+    "buffer_size": 20_000,
+}
+# A target far below reach lets the temperature fall to nothing, so that values are those of the rewards alone.
+SAC = SACConfig(**SMALL, gamma=0.5, target_entropy=-50.0, alpha_lr=3e-2, tau=0.02)
+TD3 = TD3Config(**SMALL, gamma=0.5, tau=0.02)
+PPO = PPOConfig(
+    gamma=0.5,
+    learning_rate=3e-3,
+    rollout=512,
+    minibatches=8,
+    normalize_obs=False,
+    normalize_reward=False,
+    hidden_size=32,
+)
+NAMES = {SACConfig: "sac", TD3Config: "td3", PPOConfig: "ppo"}
+SITUATIONS = jnp.eye(4)
+VALUES = np.array([1.0, 0.5, 1.0, 2.0])
+
+
+def trained(env: str, settings: AlgorithmConfig, timesteps: int) -> Training:
+    config = RunConfig(
+        env=f"tests.probes:{env}",
+        algorithm=NAMES[type(settings)],
+        settings=settings,
+        timesteps=timesteps,
+        evaluations=1,
+        eval_episodes=1,
+    )
+    training = Training(config, environments.factory(config.env))
+    assert train(training)
+    training.close()
+    return training
+
+
+@pytest.mark.parametrize("settings", [SAC, TD3], ids=["sac", "td3"])
+def test_values_of_reward_discount_termination_and_truncation(settings):
+    state = trained("Situations-v0", settings, 16_000).state
+    for action in (-0.9, 0.0, 0.9):  # no action matters here
+        first, second = state.critic(SITUATIONS, jnp.full((4, 2), action))
+        np.testing.assert_allclose(first, VALUES, atol=0.12)
+        np.testing.assert_allclose(second, VALUES, atol=0.12)
+
+
+def test_values_of_reward_discount_termination_and_truncation_by_ppo():
+    state = trained("Situations-v0", PPO, 40 * 512).state
+    np.testing.assert_allclose(state.value(SITUATIONS), VALUES, atol=0.12)
+
+
+@pytest.mark.parametrize(
+    ("settings", "timesteps"), [(SAC, 12_000), (TD3, 12_000), (PPO, 40 * 512)], ids=["sac", "td3", "ppo"]
+)
+def test_the_target_is_reached(settings, timesteps):
+    """Best return 0, at an action inside the box."""
+    training = trained("Reach-v0", settings, timesteps)
+    action = training.policy(np.zeros(2, np.float32))
+    assert np.linalg.norm(action - TARGET) < 0.1, action
+    assert evaluate(training.policy, environments.factory("tests.probes:Reach-v0"), 1).returns[0] > -0.01
+
+
+@pytest.mark.parametrize("settings", [SACConfig(), TD3Config(), PPOConfig()], ids=["sac", "td3", "ppo"])
+def test_runtime_equals_jax_and_survives_a_file(settings, tmp_path):
+    obs_dim, action_dim = 5, 3
+    settings = settings.resolve("Toy-v0", action_dim, 10**6)
+    algorithm = algorithms.build(settings, obs_dim, action_dim)
+    state = algorithm.init(jax.random.key(0))
+    state = state._replace(actor=jax.tree.map(lambda x: 3.0 * x + 0.1, state.actor))  # away from the start
+    rng = np.random.default_rng(0)
+    obs = (rng.standard_normal((64, obs_dim)) * np.logspace(-2, 1, 64)[:, None]).astype(np.float32)
+    tensors = {name: np.array(tensor) for name, tensor in algorithm.policy(state).items()}
+    seen = obs
+    if isinstance(settings, PPOConfig):
+        mean, std = (
+            x.astype(np.float32) for x in (rng.standard_normal(obs_dim), rng.uniform(0.1, 2, obs_dim))
+        )
+        tensors |= {"obs_mean": mean, "obs_std": std}
+        seen = np.clip((obs - mean) / std, -10.0, 10.0)
+    spec = PolicySpec(
+        settings.kind,
+        settings.head(),
+        obs_dim,
+        (-1.0, -0.4, 0.1),
+        (1.0, 0.4, 0.7),
+        NAMES[type(settings)],
+        "Toy-v0",
+    )
+    Policy(spec, tensors).save(tmp_path / "policy")
+    policy = runtime.load(tmp_path / "policy")
+    assert policy.spec == spec
+    noise = policy.noise(np.random.default_rng(7), len(obs))
+    assert noise.shape == (64, action_dim) and noise.dtype == np.float32
+    for given, generator in ((None, None), (noise, np.random.default_rng(7))):
+        expected = np.asarray(
+            algorithm.act(state, jnp.asarray(seen), None if given is None else jnp.asarray(given))
+        )
+        np.testing.assert_allclose(policy.raw(obs, given), expected, rtol=1e-5, atol=1e-5)
+        if given is None:
+            np.testing.assert_allclose(policy.raw(obs[3]), expected[3], rtol=1e-5, atol=1e-5)
+        low, high = np.asarray(spec.action_low), np.asarray(spec.action_high)
+        np.testing.assert_allclose(
+            policy(obs, generator), low + (np.clip(expected, -1, 1) + 1) * (high - low) / 2, atol=1e-5
+        )
