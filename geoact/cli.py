@@ -339,7 +339,8 @@ def bench(argv: list[str]) -> int:
         """Measure where a training step's time goes, on one core.
 
         Args:
-            what: step: the whole vector step against the bare update beside it.
+            what: step: the whole vector step against the bare update beside it. act: one observation in the runtime,
+                for every algorithm.
             env: Environment id.
             algorithm: One of the algorithms.
             repeats: How often both are measured, interleaved.
@@ -347,9 +348,14 @@ def bench(argv: list[str]) -> int:
         return locals()
 
     given = _parse(options, "bench", argv)
-    if given["what"] != "step":
-        raise InputError(f"unknown benchmark {given['what']!r}: known: step")
+    if given["what"] not in ("step", "act"):
+        raise InputError(f"unknown benchmark {given['what']!r}: known: step, act")
     backend.set_threads(1)
+    if given["what"] == "act":
+        from geoact.analysis import act_cost
+
+        act_cost.run(100 * given["repeats"])
+        return 0
     from geoact.analysis import step_cost
 
     step_cost.run(given["env"], given["algorithm"], given["repeats"])

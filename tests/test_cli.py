@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from geoact.cli import main
+from geoact.config import ALGORITHMS
 from geoact.runs import Run
 
 TINY = [
@@ -215,3 +216,12 @@ def test_wandb_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) 
     assert main(["train", "tests.probes:Reach-v0", "--wandb", "--runs-dir", str(tmp_path / "runs")]) == 2
     assert "geoact[wandb]" in capsys.readouterr().err
     assert not (tmp_path / "runs").exists()
+
+
+def test_bench_act(capsys) -> None:
+    assert main(["bench", "act", "--repeats", "1"]) == 0
+    lines = capsys.readouterr().out.splitlines()[2:]
+    assert len(lines) == 2 * len(ALGORITHMS)
+    for line in lines:
+        best, median = map(float, line.split()[-2:])
+        assert 0.0 < best <= median

@@ -252,7 +252,7 @@ def test_save_and_load(tmp_path: Path) -> None:
         runtime.load(tmp_path / "nowhere")
 
 
-ALONE = """
+ONLY_NUMPY = """
 import sys
 
 class Refuse:
@@ -267,8 +267,13 @@ except ModuleNotFoundError:
     pass
 else:
     raise SystemExit("the blocker does not block")
-from geoact import runtime
+"""
+"""Put before a program, it leaves it the standard library, NumPy, safetensors and this package."""
+
+ACT = """
 import numpy as np
+from geoact import runtime
+
 policy = runtime.load(sys.argv[1])
 print(*policy(np.ones(5)), *policy(np.ones(5), np.random.default_rng(0)))
 """
@@ -278,7 +283,7 @@ def test_needs_numpy_and_safetensors_only(tmp_path: Path) -> None:
     _, policy = pair(DEFAULT)
     policy.save(tmp_path)
     done = subprocess.run(
-        [sys.executable, "-c", ALONE, str(tmp_path)], capture_output=True, text=True, check=False
+        [sys.executable, "-c", ONLY_NUMPY + ACT, str(tmp_path)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     obs = np.ones(5)
