@@ -31,6 +31,7 @@ SUMMARY = {
     "paper": "write the paper's tables and figures from runs, beside the paper's numbers",
     "compare": "compare any runs: table, statistics, curves",
     "play": "record a clip of a trained policy",
+    "report": "write one HTML page about a directory of runs",
 }
 
 ENDED = {"stopped": 130}
@@ -534,6 +535,36 @@ def play(argv: list[str]) -> int:
     return 0
 
 
+def report(argv: list[str]) -> int:
+    def options(
+        runs: Path,
+        out: Path = Path("report.html"),
+        title: str | None = None,
+        score: Literal["eval", "training"] = "eval",
+    ) -> dict[str, Any]:
+        """Write one self-contained HTML page about a directory of runs.
+
+        Args:
+            runs: Where the runs are, a sweep or a directory of sweeps.
+            out: Page to write.
+            title: Its heading. Default: the directory's name.
+            score: eval: the last deterministic evaluation; training: the return of the last tenth of training.
+        """
+        return locals()
+
+    given = _parse(options, "report", argv)
+    if given["out"].suffix not in (".html", ".htm"):
+        raise InputError(f"cannot write {given['out'].name}: use a name that ends in .html")
+    from geoact.report import page
+    from geoact.report.collect import collect
+
+    records, skipped = collect(given["runs"])
+    _warn_skipped(skipped)
+    page.build(records, skipped, given["out"], given["score"], given["title"] or given["runs"].resolve().name)
+    print(f"report: {given['out']} ({len(records)} runs)")
+    return 0
+
+
 def _warn_skipped(skipped: list[str]) -> None:
     for line in skipped:
         print(f"skipped {line}", file=sys.stderr)
@@ -593,6 +624,7 @@ COMMANDS = {
     "paper": paper,
     "compare": compare,
     "play": play,
+    "report": report,
 }
 
 

@@ -75,8 +75,9 @@ def number(value: float) -> str:
 def mean_std(scores: Sequence[float]) -> str:
     """`4,321 ± 120 (n=5)`; a single run has no spread."""
     found = statistics.mean_std(scores)
-    spread = "" if math.isnan(found.std) else f" ± {number(found.std)}"
-    return f"{number(found.mean)}{spread} (n={found.seeds})"
+    digits = 0 if abs(found.mean) >= 100 else 2
+    spread = "" if math.isnan(found.std) else f" ± {found.std:,.{digits}f}"
+    return f"{found.mean:,.{digits}f}{spread} (n={found.seeds})"
 
 
 def ours(cell: Cell, kind: Score) -> str:

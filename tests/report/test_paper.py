@@ -34,7 +34,7 @@ def test_table3_by_hand(folder: Path) -> None:
         for line in text.splitlines()[4:10]
     }
     assert rows["default (kappa, r=2.5)"] == ["200 ± 141 (n=2)", "1,000", "12,750 ± 758 (n=5)", "1,000,000"]
-    assert rows["r=1.5"] == ["60 ± 14.14 (n=2)", "1,000", "7,272 ± 1,235 (n=5)", "1,000,000"]
+    assert rows["r=1.5"] == ["60.00 ± 14.14 (n=2)", "1,000", "7,272 ± 1,235 (n=5)", "1,000,000"]
     assert rows["r=3.5"][0] == "no runs"
     assert rows["without normalization"][0] == "1 failed (diverged)"
     assert "8,000 transitions = 1,000 vector steps of 8 environments" in text
