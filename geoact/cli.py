@@ -7,7 +7,7 @@ import dataclasses
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 from tyro.conf import OmitArgPrefixes, Positional
@@ -17,8 +17,12 @@ from geoact import backend
 from geoact.config import ALGORITHMS, AlgorithmConfig, GACConfig, RunConfig, Vectorization, defaults
 from geoact.errors import InputError, TrainingFailed
 
+if TYPE_CHECKING:
+    from geoact.training import Training
+
 SUMMARY = {
     "train": "train a policy",
+    "resume": "go on with a run that was interrupted, or extend a finished one",
     "evaluate": "play episodes with a trained policy and report its return",
     "list": "show the runs in a directory",
     "envs": "list environments with their observation and action sizes",
@@ -63,6 +67,12 @@ class TrainOptions:
     """Rows of metrics written during the run."""
     wandb: bool = False
     """Record to Weights & Biases, too (extra wandb; WANDB_MODE=offline keeps it on this machine)."""
+    checkpoint_minutes: float = 5.0
+    """Minutes between checkpoints. 0: only when the run ends or is stopped."""
+    checkpoint_steps: int | None = None
+    """Transitions between checkpoints, instead of minutes."""
+    keep_checkpoints: bool = True
+    """Keep the last checkpoints, with the replay, of a finished run, so that it can be extended."""
     runs_dir: Path = Path("runs")
     """Where run directories are made."""
 
@@ -76,24 +86,84 @@ def train(argv: list[str]) -> int:
 
         require_wandb()
     backend.set_threads(options.threads)
-    from geoact import environments, training
-    from geoact.progress import Progress
+    from geoact import environments, runs, training
 
     config = RunConfig(
         settings=settings,
         **{f.name: getattr(options, f.name) for f in dataclasses.fields(options) if f.name != "runs_dir"},
     )
-    session = training.start(config, environments.factory(config.env), options.runs_dir)
-    assert session.run is not None
+    session = training.Training(config, environments.factory(config.env))
+    unfinished = runs.find_unfinished(options.runs_dir, session.config)
+    if unfinished is not None:
+        print(
+            f"note: {unfinished.path} is the same run, unfinished: geoact resume {unfinished.path} goes on with it"
+        )
+        if _agrees("go on with it instead of starting anew?"):
+            session.close()
+            return resume([str(unfinished.path)])
+    training.create_run(session, options.runs_dir)
     for note in notes(settings, session.config):
         print(note)
+    return _run(session)
+
+
+def _agrees(question: str) -> bool:
+    """Ask on a terminal; elsewhere nobody is there to answer."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return False
+    return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
+
+
+def _run(session: "Training") -> int:
+    from geoact import training
+    from geoact.progress import Progress
+
+    assert session.run is not None
+    path, complete = session.run.path, False
     try:
         with Progress(session.config) as progress:
             complete = training.train(session, progress.wrap(None))
-    finally:
+    except KeyboardInterrupt:
+        pass  # asked twice: the newest checkpoint is what remains
+    except (TrainingFailed, InputError):
         session.close()
-        print(f"run: {session.run.path}", flush=True)
+        print(f"run: {path}", flush=True)
+        raise
+    session.close()
+    if not complete:
+        done, total = session.timesteps, session.config.timesteps
+        print(f"stopped at {done:,} of {total:,}: geoact resume {path} goes on")
+    print(f"run: {path}", flush=True)
     return 0 if complete else ENDED["stopped"]
+
+
+def resume(argv: list[str]) -> int:
+    def options(run: Positional[Path], timesteps: int | None = None) -> tuple[Path, int | None]:
+        """Go on with a run that was interrupted, from its newest whole checkpoint, or extend a finished one.
+
+        Args:
+            run: The run's directory.
+            timesteps: A new total of transitions, larger than the run's, to extend it.
+        """
+        return run, timesteps
+
+    path, timesteps = _parse(options, "resume", argv)
+    from geoact import runs
+
+    run = runs.open_run(path)
+    config = run.config()
+    if timesteps is None and run.state() == "finished":
+        print(
+            f"{path} is finished ({config.timesteps:,} transitions); geoact resume {path} --timesteps N with a larger "
+            "N extends it"
+        )
+        return 0
+    backend.set_threads(config.threads)
+    from geoact import training
+
+    session = training.resume(path, timesteps)
+    print(f"going on at {session.timesteps:,} of {session.config.timesteps:,}")
+    return _run(session)
 
 
 def notes(asked: AlgorithmConfig, config: RunConfig) -> list[str]:
@@ -216,7 +286,7 @@ def list_runs(argv: list[str]) -> int:
             table.add_row(run.path.name, "damaged", "", str(error), "")
             continue
         shown = (f"{best[0]:,.1f}", f"{best[1]:,}") if best else ("", "")
-        table.add_row(run.path.name, str(status["state"]), share, *shown)
+        table.add_row(run.path.name, run.state(), share, *shown)
     if table.row_count:
         console.print(table)
     else:
@@ -612,6 +682,7 @@ def _env_line(name: str, obs_dim: int, action_dim: int, note: str = "") -> str:
 
 COMMANDS = {
     "train": train,
+    "resume": resume,
     "evaluate": evaluate,
     "list": list_runs,
     "envs": envs,

@@ -406,9 +406,19 @@ class RunConfig:
     """Rows of metrics written during the run, beside the evaluations."""
     wandb: bool = False
     """Record to Weights & Biases, too."""
+    checkpoint_minutes: float = 5.0
+    """Minutes between checkpoints. 0: only when the run ends or is stopped."""
+    checkpoint_steps: int | None = None
+    """Transitions between checkpoints, instead of minutes."""
+    keep_checkpoints: bool = True
+    """Keep the last checkpoints, with the replay, of a finished run, so that it can be extended."""
 
     def __post_init__(self) -> None:
-        _positive(self, "timesteps", "num_envs", "eval_episodes", "log_points")
+        _positive(self, "timesteps", "num_envs", "eval_episodes", "log_points", "checkpoint_steps")
+        _require(
+            self.checkpoint_minutes >= 0,
+            f"checkpoint-minutes must be 0 or more, got {self.checkpoint_minutes}",
+        )
         _require(self.seed >= 0, f"seed must be 0 or more, got {self.seed}")
         _require(self.threads >= 0, f"threads must be 0 or more, got {self.threads}")
         _require(self.evaluations >= 0, f"evaluations must be 0 or more, got {self.evaluations}")

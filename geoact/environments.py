@@ -6,11 +6,15 @@ index, episode number). Actions come in units of the box [-1, 1] and are rescale
 Non-finite observations and rewards stop the run before they reach replay.
 """
 
+import contextlib
 import functools
 import importlib
+import multiprocessing
 import os
 import re
+import signal
 import sys
+import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,9 +29,13 @@ import numpy as np
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
 
 from geoact.config import Vectorization, unknown
-from geoact.errors import InputError, TrainingFailed
+from geoact.errors import FileFormatError, InputError, TrainingFailed
 
 EnvFactory = Callable[[], gym.Env]
+
+REPLAYABLE = 1 << 16
+"""Steps of an open episode that are logged to be played again; of a longer one the log stops, since playing it
+again would take minutes, and a resumed run begins a new episode instead."""
 
 
 def factory(env: str) -> EnvFactory:
@@ -210,19 +218,19 @@ class Environments:
         self.steps = 0
         self.largest_reward = 0.0
         """The largest absolute reward seen: what a value can amount to follows from it."""
-        self.actions: list[list[np.ndarray]] = [[] for _ in range(count)]
-        """Each environment's actions since its episode began."""
+        self._actions = np.empty((count, 64, self.action_dim), np.float32)
+        """Each environment's actions since its episode began, the first `lengths[i]` of row i."""
         self._reset(np.ones(count, bool))
 
     def _reset(self, mask: np.ndarray) -> None:
         seeds = [
             episode_seed(self.seed, i, int(self.episode[i])) if mask[i] else None for i in range(self.count)
         ]
-        obs, _ = self._vector.reset(seed=seeds, options={"reset_mask": mask})  # pyright: ignore[reportArgumentType]
+        obs, _ = self._alive(
+            lambda: self._vector.reset(seed=seeds, options={"reset_mask": mask})  # pyright: ignore[reportArgumentType]
+        )
         self._require_finite("observation", np.asarray(obs)[mask], "reset")
         self.obs = np.where(mask[:, None], obs, self.obs).astype(np.float32)
-        for i in np.flatnonzero(mask):
-            self.actions[i] = []
         self.returns[mask] = 0.0
         self.lengths[mask] = 0
 
@@ -231,7 +239,9 @@ class Environments:
         if not np.isfinite(action).all():
             raise TrainingFailed(f"the policy gave a non-finite action at vector step {self.steps}")
         obs = self.obs
-        raw_obs, reward, terminated, truncated, _ = self._vector.step(self._rescale(action))
+        raw_obs, reward, terminated, truncated, _ = self._alive(
+            lambda: self._vector.step(self._rescale(action))
+        )
         next_obs = np.asarray(raw_obs).astype(np.float32)
         reward = np.asarray(reward, np.float64)
         self.steps += 1
@@ -239,9 +249,8 @@ class Environments:
         self._require_finite("reward", reward, "step")
         self.largest_reward = max(self.largest_reward, float(np.abs(reward).max()))
         self.returns += reward
+        self._remember(action)
         self.lengths += 1
-        for i in range(self.count):
-            self.actions[i].append(action[i])
         self.obs = next_obs
         ended = terminated | truncated
         episodes: list[tuple[float, int]] = []
@@ -250,6 +259,86 @@ class Environments:
             self.episode[ended] += 1
             self._reset(ended)
         return Step(obs, next_obs, reward.astype(np.float32), terminated, truncated, episodes)
+
+    def _remember(self, action: np.ndarray) -> None:
+        """Log the actions, so that the open episodes can be played again; very long ones are not logged on."""
+        room = self._actions.shape[1]
+        if room < REPLAYABLE and self.lengths.max() >= room:
+            self._actions = np.concatenate([self._actions, np.empty_like(self._actions)], axis=1)
+        if self.lengths.max() < self._actions.shape[1]:
+            self._actions[np.arange(self.count), self.lengths] = action
+        else:
+            short = np.flatnonzero(self.lengths < self._actions.shape[1])
+            self._actions[short, self.lengths[short]] = action[short]
+
+    def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """All that a checkpoint needs: arrays, and plain data."""
+        arrays = {"obs": self.obs, "returns": self.returns}
+        for i, length in enumerate(self.lengths):
+            arrays[f"actions.{i}"] = self._actions[i, : length if length <= self._actions.shape[1] else 0]
+        return arrays, {
+            "episode": self.episode.tolist(),
+            "lengths": self.lengths.tolist(),
+            "steps": self.steps,
+            "largest_reward": self.largest_reward,
+        }
+
+    def restore(self, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> list[int]:
+        """Go back to a state by playing the open episodes again.
+
+        Returns the environments that did not reproduce (another observation or return than stored); these start
+        a new episode.
+        """
+        self.episode = np.asarray(facts["episode"], np.int64)
+        lengths = np.asarray(facts["lengths"], np.int64)
+        if not self.episode.shape == lengths.shape == (self.count,):
+            raise FileFormatError(f"the checkpoint is of {len(self.episode)} environments, not {self.count}")
+        self._reset(np.ones(self.count, bool))
+        logs = [arrays[f"actions.{i}"] for i in range(self.count)]
+        obs, returns, going = self._play_again(logs)
+        known = np.array([len(log) == length for log, length in zip(logs, lengths)])
+        same = known & going & (obs == arrays["obs"]).all(axis=1) & (returns == arrays["returns"])
+        self.obs = np.where(same[:, None], obs, self.obs)
+        self.returns = np.where(same, returns, 0.0)
+        self.lengths = np.where(same, lengths, 0)
+        self.steps, self.largest_reward = int(facts["steps"]), float(facts["largest_reward"])
+        room = max(int(self.lengths.max()), 64)
+        self._actions = np.empty((self.count, room, self.action_dim), np.float32)
+        for i in np.flatnonzero(same):
+            self._actions[i, : lengths[i]] = logs[i]
+        lost = np.flatnonzero(~same).tolist()
+        if lost:
+            self.episode[~same] += 1
+            self._reset(~same)
+        return lost
+
+    def _play_again(self, logs: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Play each environment's actions; the observations and returns reached, and which have not ended."""
+        obs, returns, going = self.obs.copy(), np.zeros(self.count), np.ones(self.count, bool)
+        vector = self._vector
+        if not isinstance(vector, (SyncVectorEnv, AsyncVectorEnv)):
+            return obs, returns, going & np.array([len(log) == 0 for log in logs])
+        for t in range(max(len(log) for log in logs)):
+            active = [i for i, log in enumerate(logs) if t < len(log) and going[i]]
+            actions = {i: self._rescale(logs[i][t]) for i in active}
+            results = self._alive(lambda a=actions, v=vector: _step_some(v, a))
+            for i, (seen, reward, ended) in results.items():
+                obs[i] = seen
+                returns[i] += reward
+                going[i] = not ended
+        return obs, returns, going
+
+    def _alive(self, call: Callable[[], Any]) -> Any:
+        """A call to the vector environment; a worker that died is reported, and the others are ended."""
+        try:
+            return call()
+        except (EOFError, BrokenPipeError, ConnectionResetError):
+            assert isinstance(self._vector, AsyncVectorEnv)
+            dead = _end_workers(self._vector)
+            raise TrainingFailed(
+                f"{dead} at vector step {self.steps} ({self.name}): its process was killed or crashed; is there "
+                "enough memory? --vectorization sync does without extra processes"
+            ) from None
 
     def _rescale(self, action: np.ndarray) -> np.ndarray:
         scaled = self.low + (action.astype(np.float64) + 1.0) * (0.5 * (self.high - self.low))
@@ -265,14 +354,23 @@ class Environments:
         )
 
     def close(self) -> None:
-        self._vector.close()
+        if isinstance(self._vector, AsyncVectorEnv):
+            _end_workers(self._vector)
+        else:
+            self._vector.close()
 
 
 def _vector(
     name: str, factory: EnvFactory, count: int, seed: int, vectorization: Vectorization
 ) -> "VectorEnv[Any, Any, Any] | EnvPool":
     if vectorization == "async":
-        return AsyncVectorEnv([factory] * count, autoreset_mode=AutoresetMode.DISABLED, context="spawn")
+        make = functools.partial(_in_worker, factory)
+        try:
+            return AsyncVectorEnv([make] * count, autoreset_mode=AutoresetMode.DISABLED, context="spawn")
+        except EOFError:
+            raise InputError(
+                "an environment worker died while it was starting: try --vectorization sync, which shows why"
+            ) from None
     if vectorization == "sync":
         return SyncVectorEnv([factory] * count, copy=False, autoreset_mode=AutoresetMode.DISABLED)
     if vectorization == "envpool":
@@ -339,3 +437,53 @@ class EnvPool:
 
     def close(self) -> None:
         self._pool.close()
+
+
+def _in_worker(factory: EnvFactory) -> gym.Env:
+    """The environment in its own process, which leaves Ctrl-C to the one that trains."""
+    if multiprocessing.parent_process() is not None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return factory()
+
+
+def _step_some(
+    vector: SyncVectorEnv | AsyncVectorEnv, actions: dict[int, np.ndarray]
+) -> dict[int, tuple[np.ndarray, float, bool]]:
+    """Step some of the environments: their observation, reward and whether the episode ended."""
+    results: dict[int, tuple[np.ndarray, float, bool]] = {}
+    if isinstance(vector, SyncVectorEnv):
+        for i, action in actions.items():
+            obs, reward, terminated, truncated, _ = vector.envs[i].step(action)
+            results[i] = np.asarray(obs), float(reward), bool(terminated or truncated)
+        return results
+    for i, action in actions.items():
+        vector.parent_pipes[i].send(("step", action))
+    for i in actions:
+        answer, success = vector.parent_pipes[i].recv()
+        if not success:
+            raise EOFError
+        obs = np.asarray(vector.observations)[i].copy()  # the worker wrote it into shared memory
+        results[i] = obs, float(answer[1]), bool(answer[2] or answer[3])
+    return results
+
+
+def _end_workers(vector: AsyncVectorEnv, patience: float = 5.0) -> str:
+    """End all worker processes, however they are, and say which one was already dead."""
+    if vector.closed:
+        return "an environment worker"
+    vector.processes[0].join(0.2)  # a process that was just killed takes a moment to be seen dead
+    dead = [i for i, process in enumerate(vector.processes) if not process.is_alive()]
+    for pipe in vector.parent_pipes:
+        with contextlib.suppress(OSError, AttributeError):  # dead, or None after an error of its own
+            pipe.send(("close", None))
+    deadline = time.monotonic() + patience
+    for process in vector.processes:
+        process.join(max(deadline - time.monotonic(), 0.0))
+        if process.is_alive():
+            process.kill()
+            process.join()
+    for pipe in vector.parent_pipes:
+        if pipe is not None:
+            pipe.close()
+    vector.closed = True
+    return f"environment worker {dead[0]} died" if dead else "an environment worker died"

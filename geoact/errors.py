@@ -13,5 +13,9 @@ class FileFormatError(InputError):
     """A file is damaged, foreign or of a newer format."""
 
 
+class NewerFormatError(FileFormatError):
+    """A file was written by a newer version: not damaged, but not to be guessed at."""
+
+
 class TrainingFailed(RuntimeError):
     """A run stopped because going on would be wrong (non-finite numbers, divergence, a dead worker)."""

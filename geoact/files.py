@@ -1,6 +1,7 @@
 """Files that are never half-written: temporary name, fsync, rename, fsync the folder."""
 
 import contextlib
+import ctypes
 import hashlib
 import json
 import os
@@ -69,13 +70,28 @@ def new_folder(path: Path) -> Iterator[Path]:
         yield temporary
         sync_folder(temporary)
         shutil.rmtree(old, ignore_errors=True)
-        if path.exists():
+        if path.exists() and not exchange(temporary, path):
             os.rename(path, old)
-        os.rename(temporary, path)
+        if not path.exists():
+            os.rename(temporary, path)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         if old.exists() and not path.exists():
             os.rename(old, path)
         raise
-    shutil.rmtree(old, ignore_errors=True)
     sync_folder(path.parent)
+    for leftover in (temporary, old):
+        shutil.rmtree(leftover, ignore_errors=True)
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Swap two names in one step (Linux); False where the system cannot.
+
+    Without it a folder could only be replaced by two renames, and a crash between them would leave none.
+    """
+    try:
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, AttributeError):
+        return False
+    at_cwd, swap = -100, 2
+    return rename(at_cwd, os.fsencode(one), at_cwd, os.fsencode(other), swap) == 0

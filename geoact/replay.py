@@ -7,7 +7,7 @@ as it is. `critics.split_rows` is the inverse.
 
 import numpy as np
 
-from geoact.errors import InputError
+from geoact.errors import FileFormatError, InputError
 
 
 def row_width(obs_dim: int, action_dim: int) -> int:
@@ -71,6 +71,25 @@ class Replay:
         self.rows[where, o + a + 1] = terminated
         self.rows[where, o + a + 2 :] = next_obs
         self.added += count
+
+    @property
+    def oldest(self) -> int:
+        """The number of the oldest transition still here, counted over the whole run."""
+        return self.added - len(self)
+
+    def numbered(self, first: int, stop: int) -> np.ndarray:
+        """A copy of the transitions number `first` to `stop - 1` of the whole run."""
+        assert self.oldest <= first <= stop <= self.added
+        return self.rows[np.arange(first, stop) % self.capacity]
+
+    def put(self, first: int, rows: np.ndarray) -> None:
+        """Put back the transitions from number `first` on; those that are too old are left out."""
+        if rows.shape[1:] != self.rows.shape[1:]:
+            raise FileFormatError(
+                f"replay rows of {rows.shape[1]} columns do not fit this environment, expected {self.rows.shape[1]}"
+            )
+        start = max(first, self.oldest)
+        self.rows[np.arange(start, first + len(rows)) % self.capacity] = rows[start - first :]
 
     def sample(self, rng: np.random.Generator, out: np.ndarray) -> np.ndarray:
         """Fill `out` [updates, batch, columns] with rows drawn uniformly, and return it."""

@@ -42,3 +42,9 @@ class RolloutBuffer:
         for array, value in zip(self.arrays.values(), given, strict=True):
             array[row] = value
         self.filled = row + 1
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        """The vector steps that a checkpoint has.  # [filled, count, ...]"""
+        self.filled = len(arrays["obs"])
+        for name, array in self.arrays.items():
+            array[: self.filled] = arrays[name]

@@ -5,6 +5,8 @@
       status.json    running | finished | stopped | failed (+ reason), progress
       metrics.jsonl  one object per log point
       events.*       TensorBoard
+      checkpoints/   the last two states of the run, with replay/ (see checkpoints.py)
+      lock           held by the process that trains; the kernel lets go of it when that process dies
       policy/        the newest policy: policy.json + policy.safetensors, all that one shares
       best/          the one with the best evaluation
 
@@ -12,6 +14,7 @@ No JAX here: listing and reading runs must be quick.
 """
 
 import errno
+import fcntl
 import importlib.metadata
 import json
 import os
@@ -29,7 +32,7 @@ from geoact.errors import FileFormatError, InputError
 from geoact.runtime import Policy
 
 SCHEMA = 1
-CLOCK_KEYS = frozenset({"charts/SPS", "time/elapsed"})
+CLOCK_KEYS = frozenset({"charts/SPS", "time/elapsed", "time/checkpoints"})
 """The metrics that depend on the clock; all others are functions of the configuration."""
 
 LIBRARIES = ("jax", "equinox", "optax", "numpy", "gymnasium", "mujoco", "dm_control")
@@ -70,10 +73,65 @@ class Run:
     def status(self) -> dict[str, Any]:
         return files.read_json(self.path / "status.json")
 
-    def set_status(self, state: RunState, timesteps: int, total: int, reason: str | None = None) -> None:
+    def set_status(
+        self,
+        state: RunState,
+        timesteps: int,
+        total: int,
+        reason: str | None = None,
+        not_exact: str | None = None,
+    ) -> None:
+        """`not_exact`: why a resumed run is not what it would have been without the interruption."""
         status: dict[str, Any] = {"state": state, "timesteps": timesteps, "total": total}
         status |= {"reason": reason} if reason else {}
+        status |= {"exact": False, "not_exact": not_exact} if not_exact else {}
         files.write_json(self.path / "status.json", status)
+
+    def state(self) -> str:
+        """The state in status.json; "interrupted" for a run that says it is running and no process holds."""
+        state = str(self.status().get("state"))
+        return "interrupted" if state == "running" and not self.locked() else state
+
+    def lock(self) -> "Lock":
+        """The right to write into this run, for this process alone; refused while another one has it."""
+        return Lock(self.path)
+
+    def locked(self) -> bool:
+        """Whether a living process trains this run."""
+        try:
+            with open(self.path / "lock", "rb") as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:  # never locked, or not readable
+            return False
+        return False
+
+    def change_timesteps(self, config: RunConfig) -> None:
+        """Write down that the run is to go on for longer."""
+        data = files.read_json(self.path / "run.json")
+        files.write_json(self.path / "run.json", data | {"config": config.to_json()})
+
+    def libraries(self) -> dict[str, Any]:
+        """The library versions that the run was begun with."""
+        found = files.read_json(self.path / "run.json").get("libraries")
+        return found if isinstance(found, dict) else {}
+
+    def truncate_metrics(self, size: int) -> bool:
+        """Drop the rows behind the first `size` bytes; False if not so many are there."""
+        path = self.path / "metrics.jsonl"
+        if not path.exists():
+            return size == 0
+        with open(path, "r+b") as file:
+            there = file.seek(0, os.SEEK_END)
+            whole = size if there >= size else self._whole_rows(path)
+            file.truncate(whole)
+            os.fsync(file.fileno())
+        return there >= size
+
+    @staticmethod
+    def _whole_rows(path: Path) -> int:
+        return path.read_bytes().rfind(b"\n") + 1
 
     def metrics(self) -> list[dict[str, Any]]:
         """All complete rows of metrics.jsonl."""
@@ -106,6 +164,36 @@ def require_wandb() -> Any:
     return wandb
 
 
+class Lock:
+    """An exclusive lock on a run's directory, by the kernel: a dead process holds none, however it died."""
+
+    def __init__(self, folder: Path):
+        self._file = open(folder / "lock", "a+b")  # noqa: SIM115 (closed in release)
+        if not self._acquire():
+            self._file.seek(0)
+            holder = self._file.read(20).decode("ascii", "replace").strip()
+            self._file.close()
+            raise InputError(
+                f"{folder} is being trained by another process ({holder or 'unknown'}): wait for it or stop it first"
+            )
+        self._file.truncate(0)
+        self._file.write(f"{os.getpid()}\n".encode())
+        self._file.flush()
+
+    def _acquire(self) -> bool:
+        for attempt in range(4):
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return True
+            except BlockingIOError:
+                if attempt < 3:
+                    time.sleep(0.1)  # someone who only asks (`locked`) holds it for an instant
+        return False
+
+    def release(self) -> None:
+        self._file.close()
+
+
 class Recorder:
     """Writes a run's metrics: metrics.jsonl, TensorBoard and, where asked, Weights & Biases.
 
@@ -113,7 +201,8 @@ class Recorder:
     run's folder (`wandb sync` uploads it later), WANDB_PROJECT names another project than geoact.
     """
 
-    def __init__(self, run: Run):
+    def __init__(self, run: Run, first_step: int = 0):
+        """`first_step`: later steps that TensorBoard may have seen before an interruption do not count."""
         from tensorboardX import SummaryWriter
 
         self._wandb = None
@@ -129,7 +218,7 @@ class Recorder:
                 config=config.to_json(),
             )
         self._file = open(run.path / "metrics.jsonl", "ab")  # noqa: SIM115 (closed in close)
-        self._board = SummaryWriter(str(run.path))
+        self._board = SummaryWriter(str(run.path), purge_step=first_step or None)
 
     def write(self, row: dict[str, float]) -> None:
         """Append one row; it must have a `step`."""
@@ -143,9 +232,14 @@ class Recorder:
                 {name: value for name, value in row.items() if "/" in name}, step=int(row["step"])
             )
 
-    def close(self) -> None:
+    def sync(self) -> int:
+        """Put the rows onto the disk; the bytes there are now."""
         self._file.flush()
         os.fsync(self._file.fileno())
+        return self._file.tell()
+
+    def close(self) -> None:
+        self.sync()
         self._file.close()
         self._board.close()
         if self._wandb is not None:
@@ -162,7 +256,7 @@ def create(runs_dir: Path, config: RunConfig) -> Run:
         return create_at(_free_folder(runs_dir, stem), config)
     except OSError as error:
         raise InputError(
-            f"cannot write a run into {runs_dir}: {_because(error)}; choose another --runs-dir"
+            f"cannot write a run into {runs_dir}: {because(error)}; choose another --runs-dir"
         ) from None
 
 
@@ -177,7 +271,7 @@ def create_at(path: Path, config: RunConfig) -> Run:
             "format": "geoact-run",
             "schema": SCHEMA,
             "version": __version__,
-            "libraries": {name: _version(name) for name in LIBRARIES},
+            "libraries": library_versions(),
             "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             "config": config.to_json(),
         },
@@ -196,7 +290,8 @@ def _free_folder(runs_dir: Path, stem: str) -> Path:
     raise InputError(f"{runs_dir} has a thousand runs named {stem}")
 
 
-def _because(error: OSError) -> str:
+def because(error: OSError) -> str:
+    """Why a file could not be written, in words."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return "the disk is full"
     return (error.strerror or str(error)).lower()
@@ -234,6 +329,25 @@ def find_runs(runs_dir: Path | str) -> Iterator[Run]:
     for path in sorted(runs_dir.iterdir()):
         if (path / "run.json").is_file():
             yield Run(path)
+
+
+def find_unfinished(runs_dir: Path, config: RunConfig) -> Run | None:
+    """The newest run of this very configuration that was interrupted or stopped and can be resumed."""
+    if not runs_dir.is_dir():
+        return None
+    wanted = _identity(config)
+    for run in reversed(list(find_runs(runs_dir))):
+        try:
+            if _identity(run.config()) == wanted and run.state() in ("interrupted", "stopped"):
+                return run
+        except (InputError, OSError):
+            continue
+    return None
+
+
+def _identity(config: RunConfig) -> dict[str, Any]:
+    """What makes two runs the same: everything but how often they are saved."""
+    return {name: value for name, value in config.to_json().items() if "checkpoint" not in name}
 
 
 def best_evaluation(rows: list[dict[str, Any]]) -> tuple[float, int] | None:

@@ -15,8 +15,10 @@ rewards normalised as they come; when the rollout is full, learn from it and wai
 end cuts short is not learned from.
 """
 
+import contextlib
 import math
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -30,15 +32,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from geoact import algorithms, backend
+from geoact import algorithms, backend, checkpoints, environments, runs
 from geoact.algorithms.record import Algorithm, State
+from geoact.checkpoints import Checkpointer, Snapshot
 from geoact.config import GACConfig, PPOConfig, RunConfig
 from geoact.environments import EnvFactory, Environments
-from geoact.errors import InputError, TrainingFailed
+from geoact.errors import FileFormatError, InputError, TrainingFailed
 from geoact.normalization import Normalizer
 from geoact.replay import Replay, row_width
 from geoact.rollout import RolloutBuffer
-from geoact.runs import Recorder, Run
+from geoact.runs import Lock, Recorder, Run, RunState, because
 from geoact.runtime import Policy, PolicySpec, Tensors
 
 Row = dict[str, float]
@@ -121,11 +124,16 @@ class CompiledUpdate:
         self._layout = {name: tensor.shape for name, tensor in algorithm.policy(state).items()}
         self._vector: jax.Array | None = None
         self._metrics: jax.Array | None = None
+        self._restored: Row = {}
 
     def dispatch(self, state: State, data: Any, count: int) -> State:
         """Start update number `count` and return at once."""
         state, self._vector, self._metrics = self._step(state, data, np.uint32(count))
         return state
+
+    def restore(self, policy: dict[str, jax.Array], metrics: Row) -> None:
+        """As if the last update had given this."""
+        self._vector, self._metrics, self._restored = _ravel(policy), None, metrics
 
     def tensors(self) -> Tensors:
         """Wait for the update and view its policy."""
@@ -141,7 +149,7 @@ class CompiledUpdate:
     def metrics(self) -> Row:
         """The metrics of the last update, if there was one."""
         if self._metrics is None:
-            return {}
+            return self._restored
         return dict(zip(self._names, np.asarray(self._metrics).tolist()))
 
 
@@ -195,6 +203,14 @@ class Training:
         """Episodes that ended since the last log point."""
         self._mark = (0.0, 0)
         self._eval_envs: list[gym.Env] = []
+        self.lock: Lock | None = None
+        self.checkpointer: Checkpointer | None = None
+        self.checkpoint_seconds = 0.0
+        """Time spent on checkpoints."""
+        self.not_exact: str | None = None
+        """Why this run is no longer what it would have been without an interruption."""
+        self._last_checkpoint = (time.monotonic(), 0)
+        self._metrics_size: Callable[[], int] = lambda: 0
 
     replay: Replay
     """Off-policy: what is learned from."""
@@ -202,6 +218,11 @@ class Training:
     """On-policy: what is learned from."""
     normalizer: Normalizer | None = None
     """On-policy: statistics of observations and rewards."""
+
+    @property
+    def ring(self) -> Replay | None:
+        """The replay, where there is one."""
+        return None if isinstance(self.config.settings, PPOConfig) else self.replay
 
     def _prepare_off_policy(self) -> np.ndarray:
         """Replay and the batches drawn from it."""
@@ -242,7 +263,10 @@ class Training:
         """One vector step: random while warming up, then learning."""
         config, settings = self.config, self.config.settings
         assert not isinstance(settings, PPOConfig)
-        learning = self.vector_steps >= max(1, min(settings.learning_starts, config.vector_steps // 5))
+        # Once begun it goes on, also when a run is extended and a fifth of it becomes more.
+        learning = self.updates > 0 or self.vector_steps >= max(
+            1, min(settings.learning_starts, config.vector_steps // 5)
+        )
         if learning:
             self.state = self._update.dispatch(
                 self.state, self.replay.sample(self.rng, self._batches), self.updates
@@ -301,7 +325,105 @@ class Training:
                     return False
             if stop():
                 return False
+            self.checkpoint_if_due()
         return True
+
+    def capture(self) -> Snapshot:
+        """Everything that changes while the run trains, between two vector steps; the replay is apart."""
+        env_arrays, env_facts = self.envs.state()
+        arrays = {f"state.{name}": array for name, array in checkpoints.flatten(self.state).items()}
+        arrays |= {f"environments.{name}": array for name, array in env_arrays.items()}
+        if self.normalizer is not None:
+            arrays |= {f"normalizer.{name}": array for name, array in self.normalizer.arrays().items()}
+            arrays |= {f"rollout.{name}": a[: self.rollout.filled] for name, a in self.rollout.arrays.items()}
+        facts = {
+            "transitions": self.timesteps,
+            "vector_steps": self.vector_steps,
+            "updates": self.updates,
+            "best": self.best if math.isfinite(self.best) else None,
+            "elapsed": self.elapsed,
+            "checkpoint_seconds": self.checkpoint_seconds,
+            "episodes": self.episodes,
+            "mark": self._mark,
+            "metrics": self._update.metrics(),
+            "generator": self.rng.bit_generator.state,
+            "environments": env_facts,
+            "not_exact": self.not_exact,
+        }
+        return Snapshot(arrays, facts)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Back to what was captured (the replay is already there)."""
+        arrays, facts = snapshot.arrays, snapshot.facts
+        try:
+            self.state = checkpoints.unflatten(self.state, _below("state.", arrays))
+            self._update.restore(self.algorithm.policy(self.state), dict(facts["metrics"]))
+            tensors = self._update.tensors()
+            if self.normalizer is not None:
+                self.normalizer.restore(_below("normalizer.", arrays))
+                self.rollout.restore(_below("rollout.", arrays))
+                tensors |= self.normalizer.tensors()
+            self.policy.tensors = tensors
+            self.rng.bit_generator.state = facts["generator"]
+            self.vector_steps, self.updates = int(facts["vector_steps"]), int(facts["updates"])
+            self.best = -math.inf if facts["best"] is None else float(facts["best"])
+            self.elapsed = float(facts["elapsed"])
+            self.checkpoint_seconds = float(facts["checkpoint_seconds"])
+            self.episodes = [(float(r), int(n)) for r, n in facts["episodes"]]
+            self._mark = float(facts["mark"][0]), int(facts["mark"][1])
+            self.not_exact = facts["not_exact"]
+            lost = self.envs.restore(_below("environments.", arrays), facts["environments"])
+        except InputError:
+            raise
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            raise FileFormatError(
+                f"the checkpoint does not fit this run: {type(error).__name__} {error}"
+            ) from None
+        if lost:
+            if self.normalizer is not None:
+                self.normalizer.returns[lost] = 0.0
+            self.not_exact = (
+                f"{len(lost)} of {self.envs.count} environments did not reproduce their episode and began "
+                "a new one"
+            )
+        self._last_checkpoint = (time.monotonic(), self.timesteps)
+
+    def checkpoint_if_due(self) -> None:
+        """Save when the time has come; a full disk costs this checkpoint, not the run."""
+        if self.checkpointer is None or self.timesteps == self._last_checkpoint[1]:
+            return
+        config, (then, before) = self.config, self._last_checkpoint
+        if config.checkpoint_steps is not None:
+            if self.timesteps - before < config.checkpoint_steps:
+                return
+        elif not 0 < 60 * config.checkpoint_minutes <= time.monotonic() - then:
+            return
+        try:
+            self.checkpoint()
+        except OSError as error:
+            self._last_checkpoint = (time.monotonic(), self.timesteps)
+            print(
+                f"geoact: no checkpoint at {self.timesteps:,}: {because(error)}; training goes on and tries again "
+                f"later, {self._fallback()}",
+                file=sys.stderr,
+                flush=True,
+            )
+
+    def _fallback(self) -> str:
+        newest = self.checkpointer.newest if self.checkpointer is not None else None
+        return "there is none before it" if newest is None else f"the one at {newest:,} is intact"
+
+    def checkpoint(self) -> None:
+        """Save now. Refuses a state that is not finite."""
+        if self.checkpointer is None:
+            return
+        started = time.perf_counter()
+        self._require_sane(self._update.metrics())
+        snapshot = self.capture()
+        snapshot.facts["metrics_size"] = self._metrics_size()
+        self.checkpointer.write(self.timesteps, snapshot, self.ring)
+        self._last_checkpoint = (time.monotonic(), self.timesteps)
+        self.checkpoint_seconds += time.perf_counter() - started
 
     def _row(self) -> Row:
         """Metrics since the last log point; stops the run where they say that learning has broken."""
@@ -313,6 +435,8 @@ class Training:
         then, before = self._mark
         row["charts/SPS"] = (self.timesteps - before) / max(self.elapsed - then, 1e-9)
         row["time/elapsed"] = self.elapsed
+        if self.checkpointer is not None:
+            row["time/checkpoints"] = self.checkpoint_seconds
         metrics = self._update.metrics()
         self._require_sane(metrics)
         self.episodes, self._mark = [], (self.elapsed, self.timesteps)
@@ -365,6 +489,12 @@ class Training:
         self.envs.close()
         for env in self._eval_envs:
             env.close()
+        if self.lock is not None:
+            self.lock.release()
+
+
+def _below(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
 def due(step: int, points: int, total: int) -> bool:
@@ -375,31 +505,46 @@ def due(step: int, points: int, total: int) -> bool:
 def train(training: Training, callback: Callback | None = None) -> bool:
     """Run to the end, record everything, and leave a truthful status behind. True if it was completed."""
     run, config = training.run, training.config
-    recorder = Recorder(run) if run is not None else None
+    if run is None:
+        with StopSignal() as stop:
+            return training.loop(stop, lambda row: callback is None or callback(row) is not False)
+
+    def status(state: RunState, reason: str | None = None) -> None:
+        run.set_status(state, training.timesteps, config.timesteps, reason, training.not_exact)
 
     def emit(row: Row) -> bool:
-        if recorder is not None and run is not None:
-            recorder.write(row)
-            run.set_status("running", training.timesteps, config.timesteps)
+        recorder.write(row)
+        status("running")
         return callback is None or callback(row) is not False
 
-    def status(state: Any, reason: str | None = None) -> None:
-        if run is not None:
-            run.set_status(state, training.timesteps, config.timesteps, reason)
-
-    status("running")
+    recorder = Recorder(run, training.timesteps + 1 if training.timesteps else 0)
+    training.checkpointer = training.checkpointer or Checkpointer(run.path)
+    training._metrics_size = recorder.sync
     try:
+        status("running")
         with StopSignal() as stop:
             complete = training.loop(stop, emit)
-    except BaseException as error:
-        status("failed", str(error) or type(error).__name__)
-        raise
-    else:
+            training.checkpoint()
+        recorder.close()
         status("finished" if complete else "stopped")
+        if complete and not config.keep_checkpoints:
+            checkpoints.delete(run.path)
         return complete
-    finally:
-        if recorder is not None:
+    except BaseException as error:
+        with contextlib.suppress(OSError):
             recorder.close()
+        with contextlib.suppress(OSError):  # the disk may be full: then the status stays as it was
+            interrupted = isinstance(error, KeyboardInterrupt)
+            status(
+                "stopped" if interrupted else "failed",
+                None if interrupted else str(error) or type(error).__name__,
+            )
+        if isinstance(error, OSError) and error.errno is not None:
+            raise TrainingFailed(
+                f"cannot write to {error.filename or run.path}: {because(error)}; of the checkpoints "
+                f"{training._fallback()}: put it right, then geoact resume {run.path}"
+            ) from None
+        raise
 
 
 class StopSignal:
@@ -430,9 +575,76 @@ class StopSignal:
 
 def start(config: RunConfig, factory: EnvFactory, runs_dir: Path | None) -> Training:
     """A training, with its run directory if one is wanted; everything that can be refused is refused here."""
-    from geoact import runs
-
     training = Training(config, factory)
     if runs_dir is not None:
-        training.run = runs.create(runs_dir, training.config)
+        create_run(training, runs_dir)
     return training
+
+
+def create_run(training: Training, runs_dir: Path) -> Run:
+    """Give a training a run directory of its own."""
+    training.run = runs.create(runs_dir, training.config)
+    training.lock = training.run.lock()
+    return training.run
+
+
+def resume(
+    path: Path | str,
+    timesteps: int | None = None,
+    factory: EnvFactory | None = None,
+    say: Callable[[str], None] = print,
+) -> Training:
+    """A training that goes on where the newest whole checkpoint of a run is, or from the start if there is none.
+
+    `timesteps`: the run's new total, to extend it. `factory` makes the environment where the run's name for it
+    is not an id. `say` gets a line for everything that is not as one would wish.
+    """
+    run = runs.open_run(path)
+    config = run.config()
+    if timesteps is not None:
+        if timesteps < config.timesteps:
+            raise InputError(
+                f"{run.path} is a run of {config.timesteps:,} transitions: --timesteps can only make it longer, "
+                f"got {timesteps:,}"
+            )
+        config = RunConfig(**{**vars(config), "timesteps": timesteps})
+    lock = run.lock()
+    training = None
+    try:
+        checkpoints.sweep(run.path)
+        training = Training(config, factory or environments.factory(config.env), run)
+        loaded = checkpoints.load_newest(run.path, training.ring, say)
+        size = 0
+        if loaded is not None:
+            training.restore(loaded.snapshot)
+            size = int(loaded.snapshot.facts.get("metrics_size", 0))
+        elif run.status().get("state") == "finished":
+            raise InputError(
+                f"{run.path} is finished and its checkpoints were not kept: it cannot be extended"
+            )
+        _note_versions(run, training)
+        if not run.truncate_metrics(size):
+            training.not_exact = "rows of metrics.jsonl were missing"
+        if training.not_exact:
+            say(f"note: going on, but not exactly: {training.not_exact}")
+        training.checkpointer = Checkpointer(run.path, loaded.kept if loaded is not None else None)
+        training.checkpointer.prune()
+        if timesteps is not None:
+            run.change_timesteps(training.config)
+        training.lock = lock
+        return training
+    except BaseException:
+        lock.release()
+        if training is not None:
+            training.close()
+        raise
+
+
+def _note_versions(run: Run, training: Training) -> None:
+    """Other library versions may round otherwise."""
+    now = runs.library_versions()
+    changed = [
+        f"{name} {was} -> {now.get(name)}" for name, was in run.libraries().items() if now.get(name) != was
+    ]
+    if changed:
+        training.not_exact = f"the run was begun with other versions ({', '.join(changed)})"

@@ -72,7 +72,7 @@ def test_actions_since_the_episode_began_are_kept():
     for index in range(2):
         alone = environments.make("tests.probes:Counter-v0")
         obs, _ = alone.reset(seed=episode_seed(1, index, int(envs.episode[index])))
-        for action in envs.actions[index]:
+        for action in envs.state()[0][f"actions.{index}"]:
             obs, *_ = alone.step(envs._rescale(action))
         np.testing.assert_array_equal(envs.obs[index], obs.astype(np.float32))
     envs.close()

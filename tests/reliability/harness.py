@@ -1,0 +1,115 @@
+"""Real training processes on toy environments, and what two runs that should be equal are compared by."""
+
+import dataclasses
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from geoact import checkpoints
+from geoact.config import RunConfig, defaults
+from geoact.replay import Replay
+from geoact.runs import CLOCK_KEYS, Run, find_runs
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent.parent
+CLOCK_FACTS = ("elapsed", "checkpoint_seconds", "metrics_size")
+SIZES = (3, 2)
+"""Observation and action dimension of the toys."""
+BUFFER = 1500
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    name: {"hidden_size": 16, "batch_size": 16, "buffer_size": BUFFER, "learning_starts": 50}
+    for name in ("gac", "sac", "td3")
+} | {"ppo": {"hidden_size": 16, "rollout": 128, "epochs": 2, "minibatches": 4}}
+"""Small settings for each algorithm, so that a whole run takes seconds."""
+COMMON: dict[str, Any] = {"num_envs": 4, "evaluations": 4, "eval_episodes": 2, "log_points": 40}
+
+
+def config(algorithm: str = "gac", env: str = "toys:Toy-v0", timesteps: int = 2000, **more: Any) -> RunConfig:
+    """A small run."""
+    settings = dataclasses.replace(defaults(algorithm), **SETTINGS[algorithm])
+    return RunConfig(env=env, algorithm=algorithm, settings=settings, timesteps=timesteps, **(COMMON | more))
+
+
+def environment() -> dict[str, str]:
+    """Variables for a training process: this source tree and the toys importable, compiled programs shared."""
+    paths = [str(ROOT), str(HERE)]
+    return os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
+
+
+def geoact(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "geoact.cli", *arguments]
+
+
+def train_command(runs_dir: Path, algorithm: str = "gac", env: str = "toys:Toy-v0", *more: str) -> list[str]:
+    """The same run from the command line, on one thread."""
+    options = COMMON | SETTINGS[algorithm] | {"threads": 1, "algorithm": algorithm, "runs_dir": runs_dir}
+    words = [w for name, value in options.items() for w in (f"--{name.replace('_', '-')}", str(value))]
+    return geoact("train", env, *words, *more)
+
+
+def run_to_end(
+    command: list[str], timeout: float = 600, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, env=environment() | variables, capture_output=True, text=True, timeout=timeout, check=False
+    )
+
+
+def begin(command: list[str], **variables: str) -> subprocess.Popen[bytes]:
+    """A training in a process of its own, its output thrown away."""
+    return subprocess.Popen(
+        command, env=environment() | variables, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+
+
+def only_run(runs_dir: Path) -> Run:
+    (run,) = find_runs(runs_dir)
+    return run
+
+
+def wait_for_run(runs_dir: Path, process: subprocess.Popen[bytes], timeout: float = 120) -> Run:
+    """The run that a process has just made."""
+    deadline = time.monotonic() + timeout
+    while time.monotonic() < deadline:
+        if runs_dir.is_dir() and (found := list(find_runs(runs_dir))):
+            return found[0]
+        assert process.poll() is None, f"it ended before it made a run, with code {process.returncode}"
+        time.sleep(0.02)
+    raise AssertionError("no run appeared")
+
+
+def wait_for_step(run: Run, process: subprocess.Popen[bytes], step: int, timeout: float = 120) -> None:
+    """Wait until a run has logged this step, or its process has ended."""
+    deadline = time.monotonic() + timeout
+    while process.poll() is None and run.status()["timesteps"] < step:
+        assert time.monotonic() < deadline, f"the run did not reach {step}"
+        time.sleep(0.005)
+
+
+def fingerprint(run: Run) -> str:
+    """A hash of all that learning depends on at the end of a run, and of its metrics; not of the clock."""
+    replay = None if run.config().algorithm == "ppo" else Replay(BUFFER, *SIZES)
+    loaded = checkpoints.load_newest(run.path, replay, print)
+    assert loaded is not None
+    digest = hashlib.sha256()
+    for name, array in sorted(loaded.snapshot.arrays.items()):
+        digest.update(f"{name} {array.dtype} {array.shape}".encode() + array.tobytes())
+    facts = {k: v for k, v in loaded.snapshot.facts.items() if k not in CLOCK_FACTS}
+    facts["mark"] = facts["mark"][1]
+    digest.update(json.dumps(facts, sort_keys=True).encode())
+    if replay is not None:
+        digest.update(replay.rows[: len(replay)].tobytes())
+    digest.update(json.dumps(metrics(run), sort_keys=True).encode())
+    for name in ("policy", "best"):
+        digest.update((run.path / name / "policy.safetensors").read_bytes())
+    return digest.hexdigest()
+
+
+def metrics(run: Run) -> list[dict[str, float]]:
+    return [{k: v for k, v in row.items() if k not in CLOCK_KEYS} for row in run.metrics()]
