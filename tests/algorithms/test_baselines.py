@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from geoact import algorithms, environments, runtime
+import geoact
+from geoact import algorithms, cli, environments, runtime
 from geoact.config import AlgorithmConfig, PPOConfig, RunConfig, SACConfig, TD3Config
 from geoact.runtime import Policy, PolicySpec
 from geoact.training import Training, evaluate, train
@@ -120,3 +121,27 @@ def test_runtime_equals_jax_and_survives_a_file(settings, tmp_path):
         np.testing.assert_allclose(
             policy(obs, generator), low + (np.clip(expected, -1, 1) + 1) * (high - low) / 2, atol=1e-5
         )
+
+
+@pytest.mark.parametrize("name", ["sac", "td3", "ppo"])
+def test_by_command_and_by_import(name, tmp_path, capsys):
+    """A run made by the command line is evaluated by it, and loaded, played and saved in Python."""
+    arguments = ["tests.probes:Reach-v0", "--algorithm", name, "--timesteps", "2048", "--hidden-size", "16"]
+    arguments += ["--evaluations", "1", "--eval-episodes", "2", "--runs-dir", str(tmp_path / "runs")]
+    assert cli.main(["train", *arguments]) == 0
+    (run,) = (tmp_path / "runs").iterdir()
+    capsys.readouterr()
+    assert cli.main(["evaluate", str(run), "--episodes", "2", "--json"]) == 0
+    assert f'"algorithm": "{name}"' in capsys.readouterr().out
+    agent = geoact.load(run)
+    assert type(agent) is {"sac": geoact.SAC, "td3": geoact.TD3, "ppo": geoact.PPO}[name]
+    obs = np.zeros(2, np.float32)
+    action, _ = agent.predict(obs)
+    again = geoact.load(agent.save(tmp_path / "kept"))
+    np.testing.assert_array_equal(again.predict(obs)[0], action)
+    assert (agent.predict(obs, deterministic=False)[0] != action).any()
+
+
+def test_a_configuration_of_another_algorithm_is_refused():
+    with pytest.raises(geoact.InputError, match="SAC takes a SACConfig, got TD3Config"):
+        geoact.SAC("Pendulum-v1", TD3Config())
