@@ -5,6 +5,8 @@ bootstrapped where the episode was cut off, and only there.
 computed by hand from the observation alone.
 """
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -116,3 +118,25 @@ def test_envpool(env, seconds):
 def test_envpool_says_what_it_lacks():
     with pytest.raises(ValueError, match=r"EnvPool"):
         Environments("Counter-v0", environments.factory("tests.probes:Counter-v0"), 2, 0, "envpool")
+
+
+@pytest.mark.parametrize("env", ["Hopper-v4", "HalfCheetah-v4", "Walker2d-v5"])
+def test_envpool_is_the_same_task(env):
+    """From EnvPool's first observation, Gymnasium's simulator goes the same way and earns the same."""
+    pytest.importorskip("envpool")
+    envs = Environments(env, environments.factory(env), 1, 3, "envpool")
+    single = environments.make(env)
+    single.reset(seed=0)
+    inner: Any = single.unwrapped
+    obs = envs.obs[0].astype(np.float64)
+    positions = inner.model.nq - 1  # all but where it stands along the track, which nothing depends on
+    inner.set_state(np.concatenate([[0.0], obs[:positions]]), obs[positions:])
+    rng = np.random.default_rng(0)
+    for _ in range(8):
+        action = rng.uniform(-1, 1, envs.action_dim).astype(np.float32)
+        step = envs.step(action[None])
+        expected, reward, terminated, truncated, _ = single.step(action)
+        np.testing.assert_allclose(step.next_obs[0], expected, rtol=1e-3, atol=1e-3)
+        np.testing.assert_allclose(step.reward[0], float(reward), rtol=1e-3, atol=1e-3)
+        assert (bool(step.terminated[0]), bool(step.truncated[0])) == (terminated, truncated)
+    envs.close()
