@@ -13,7 +13,7 @@ train: $(VENV)/.ready  ## train GAC on HalfCheetah-v5 for 240,000 transitions, e
 	 $(BIN)/geoact evaluate $$run && \
 	 $(BIN)/geoact plot $$run --out $$run/curve.png && \
 	 echo "policy: $$run/policy" && \
-	 echo "metrics: $$run/metrics.jsonl (or: $(BIN)/python -m tensorboard --logdir runs)"
+	 echo "metrics: $$run/metrics.jsonl (TensorBoard: tensorboard --logdir runs)"
 
 test: $(VENV)/.ready  ## the default suite, a few minutes
 	$(BIN)/python -m pytest -n 2
