@@ -23,7 +23,7 @@ from geoact.runtime import Policy, PolicySpec
 
 REPLAYS = ("replay.mp4", "replay.gif")
 """In the order of liking: the hub shows an MP4, which needs one package more than a GIF."""
-REPLAY_SECONDS = 10.0
+REPLAY_SECONDS = 6.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,7 +103,7 @@ def _run_of(source: Path) -> runs.Run | None:
 def _record(policy: Policy, folder: Path, seed: int) -> str | None:
     """Film an episode and give the file's name. A machine without a display driver still gets its card."""
     try:
-        from geoact.report.video import record  # pyright: ignore[reportMissingImports]
+        from geoact.report.video import record
     except ImportError:
         return None
     reason: Exception | None = None

@@ -110,6 +110,7 @@ def record(
     from geoact import environments
 
     env = environments.make(env_id, render_mode="rgb_array")
+    _follow(env)
     returns: list[float] = []
     try:
         rate = float(env.metadata.get("render_fps") or 30)
@@ -120,6 +121,16 @@ def record(
     finally:
         env.close()
     return returns
+
+
+def _follow(env: "gym.Env") -> None:
+    """Look through the model's own tracking camera: Gymnasium's default one stays behind where none is set."""
+    renderer = getattr(env.unwrapped, "mujoco_renderer", None)
+    if renderer is None or "trackbodyid" in (renderer.default_cam_config or {}):
+        return
+    cameras = [renderer.model.camera(i).name for i in range(renderer.model.ncam)]
+    if "track" in cameras:
+        renderer.camera_id = cameras.index("track")
 
 
 def _frames(

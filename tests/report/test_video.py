@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -90,3 +91,18 @@ def test_mp4_without_its_package_says_so(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
     with pytest.raises(InputError, match="pip install imageio-ffmpeg"):
         video.check_format(tmp_path / "clip.mp4")
+
+
+def test_the_camera_follows() -> None:
+    """HalfCheetah would run out of the picture; Walker2d's camera follows it already."""
+    from geoact import environments
+
+    for env_id, follows in (("HalfCheetah-v5", True), ("Walker2d-v5", False)):
+        env = environments.make(env_id, render_mode="rgb_array")
+        video._follow(env)
+        renderer: Any = env.get_wrapper_attr("mujoco_renderer")
+        assert (renderer.camera_id == renderer.model.camera("track").id) == follows
+        env.close()
+    env = environments.make("Pendulum-v1", render_mode="rgb_array")
+    video._follow(env)  # no MuJoCo, nothing to do
+    env.close()
