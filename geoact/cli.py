@@ -444,6 +444,10 @@ def sweep(argv: list[str]) -> int:
         out: Path | None = None,
         retry_failed: bool = False,
         dry_run: bool = False,
+        executor: Literal["local", "ray"] = "local",
+        address: str | None = None,
+        storage: str | None = None,
+        copy_every: float = 300.0,
     ) -> dict[str, Any]:
         """Run an experiment of the paper, or your own, on all cores. The same command again continues it.
 
@@ -457,6 +461,10 @@ def sweep(argv: list[str]) -> int:
             out: Where the run directories are made. Default: sweeps/EXPERIMENT.
             retry_failed: Start failed runs again.
             dry_run: Only show the runs.
+            executor: local: processes on this machine; ray: a Ray cluster (pip install 'geoact[ray]').
+            address: Of the Ray cluster, for example auto or 10.0.0.1:6379. Default: start one here.
+            storage: Where Ray keeps copies of the runs, a path or address that every node can reach.
+            copy_every: Seconds between these copies.
         """
         return locals()
 
@@ -488,8 +496,13 @@ def sweep(argv: list[str]) -> int:
         work = local.inspect(runs, out, given["retry_failed"])
         planning.note_labels(out, chosen, runs)
         running = local.LocalSweep(work, jobs)
-        with local.Display() as display:
-            running.run(display)
+        if given["executor"] == "ray":
+            from geoact.experiments import cluster
+
+            cluster.run(work, out, given["address"], given["storage"], given["copy_every"])
+        else:
+            with local.Display() as display:
+                running.run(display)
     failed = [job for job in work if job.state == "failed"]
     for job in failed:
         print(f"failed: {job.planned.name}: {job.reason}")
@@ -500,7 +513,7 @@ def sweep(argv: list[str]) -> int:
     if running.stopping:
         print("stopped: the same command again continues it")
         return ENDED["stopped"]
-    return 1 if failed else 0
+    return 0 if all(job.state == "finished" for job in work) else 1
 
 
 def paper(argv: list[str]) -> int:

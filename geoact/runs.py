@@ -335,17 +335,17 @@ def find_unfinished(runs_dir: Path, config: RunConfig) -> Run | None:
     """The newest run of this very configuration that was interrupted or stopped and can be resumed."""
     if not runs_dir.is_dir():
         return None
-    wanted = _identity(config)
+    wanted = identity(config)
     for run in reversed(list(find_runs(runs_dir))):
         try:
-            if _identity(run.config()) == wanted and run.state() in ("interrupted", "stopped"):
+            if identity(run.config()) == wanted and run.state() in ("interrupted", "stopped"):
                 return run
         except (InputError, OSError):
             continue
     return None
 
 
-def _identity(config: RunConfig) -> dict[str, Any]:
+def identity(config: RunConfig) -> dict[str, Any]:
     """What makes two runs the same: everything but how often they are saved."""
     return {name: value for name, value in config.to_json().items() if "checkpoint" not in name}
 

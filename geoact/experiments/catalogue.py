@@ -96,6 +96,8 @@ class Experiment:
     evaluations: int | None = None
     """Evaluations per run. Automatic: one per 8,000 transitions, at least 1 and at most 20."""
     eval_episodes: int = 10
+    checkpoint_minutes: float = 5.0
+    """Minutes between checkpoints, from which a killed run goes on."""
 
 
 def fits(value: Any, hint: Any) -> bool:

@@ -76,7 +76,7 @@ def inspect(plan: list[PlannedRun], out: Path, retry_failed: bool = False) -> li
         if not (job.path / "run.json").exists():
             continue
         run = runs.Run(job.path)
-        if run.config() != planned.config:
+        if runs.identity(run.config()) != runs.identity(planned.config):
             raise InputError(
                 f"{job.path} holds a run with another configuration than the one planned: choose another --out, or "
                 "remove it"

@@ -4,7 +4,7 @@
     title = "Which radius suits the cheetah?"     # optional
     seeds = [0, 1, 2]
     num_envs = 8                                  # optional
-    evaluations = 20                              # optional, as is eval_episodes
+    evaluations = 20                              # optional, as are eval_episodes and checkpoint_minutes
 
     [tasks]                                       # environment id = vector steps
     "HalfCheetah-v5" = 30_000
@@ -31,6 +31,7 @@ _FIELDS: dict[str, Any] = {
     "num_envs": int,
     "evaluations": int,
     "eval_episodes": int,
+    "checkpoint_minutes": float,
     "tasks": dict,
     "variants": dict,
 }
@@ -61,8 +62,8 @@ def read(path: Path) -> Experiment:
     for key in ("tasks", "variants", "seeds"):
         if not data.get(key):
             raise InputError(f"{path}: {key}: missing or empty; a sweep needs tasks, variants and seeds")
-    for key in ("num_envs", "evaluations", "eval_episodes"):
-        if data.get(key, 1) < 1:
+    for key in ("num_envs", "evaluations", "eval_episodes", "checkpoint_minutes"):
+        if data.get(key, 1) <= 0:
             raise refuse((key,), f"must be greater than 0, got {data[key]}")
     seeds = data["seeds"]
     if not all(fits(seed, int) and seed >= 0 for seed in seeds) or len(set(seeds)) != len(seeds):
@@ -76,7 +77,11 @@ def read(path: Path) -> Experiment:
     name = data.get("name", path.stem)
     if not re.fullmatch(r"[\w.-]+", name):
         raise refuse(("name",), f"must be made of letters, digits, '.', '_' and '-', got {name!r}")
-    optional = {key: data[key] for key in ("num_envs", "evaluations", "eval_episodes") if key in data}
+    optional = {
+        key: data[key]
+        for key in ("num_envs", "evaluations", "eval_episodes", "checkpoint_minutes")
+        if key in data
+    }
     return Experiment(name, data.get("title", name), tuple(tasks), variants, tuple(seeds), **optional)
 
 

@@ -7,14 +7,15 @@ goes on from it. Working on a run twice is therefore safe, and on a finished one
 
 import contextlib
 import ctypes
-import fcntl
 import os
-import shutil
 import signal
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from geoact.runs import Run
 
 STOPPED = 130
 
@@ -32,33 +33,11 @@ def die_with(parent: int) -> None:
         raise SystemExit(STOPPED)
 
 
-@contextlib.contextmanager
-def alone(run: Path, patience: float = 60.0) -> Iterator[None]:
-    """Hold the run; an earlier worker of it that is still saving is waited for."""
-    from geoact.errors import InputError
-
-    with open(run.with_name(f".{run.name}.lock"), "w") as file:
-        deadline = time.monotonic() + patience
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except OSError:
-                if time.monotonic() > deadline:
-                    raise InputError(f"{run} is being trained by another process") from None
-                time.sleep(0.2)
-        yield
-
-
-def start_over(run: Path) -> None:
-    """Remove everything that an unfinished run without a checkpoint has written, besides what it is."""
-    for path in run.iterdir():
-        if path.name == "run.json":
-            continue
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
+def wait_for_the_former(run: "Run", patience: float = 60.0) -> None:
+    """An earlier worker of this run may still be saving its last checkpoint."""
+    deadline = time.monotonic() + patience
+    while run.locked() and time.monotonic() < deadline:
+        time.sleep(0.2)
 
 
 def work(path: Path) -> int:
@@ -66,23 +45,20 @@ def work(path: Path) -> int:
     from geoact import backend
 
     backend.set_threads(1)
-    from geoact import environments, training
+    from geoact import training
     from geoact.errors import InputError, TrainingFailed
     from geoact.runs import open_run
 
     try:
-        with alone(path):
-            run = open_run(path)
-            config = run.config()
-            if (path / "status.json").exists() and run.status().get("state") == "finished":
-                return 0
-            start_over(path)
-            run.set_status("running", 0, config.timesteps)
-            session = training.Training(config, environments.factory(config.env), run)
-            try:
-                return 0 if training.train(session) else STOPPED
-            finally:
-                session.close()
+        run = open_run(path)
+        if run.state() == "finished":
+            return 0
+        wait_for_the_former(run)
+        session = training.resume(path)
+        try:
+            return 0 if training.train(session) else STOPPED
+        finally:
+            session.close()
     except InputError as error:
         print(error, file=sys.stderr)
         return 2
@@ -93,7 +69,8 @@ def work(path: Path) -> int:
 
 def main(argv: list[str]) -> int:
     path, core, parent = argv
-    pin(int(core))
+    if core != "any":  # a cluster places its workers itself
+        pin(int(core))
     die_with(int(parent))
     return work(Path(path))
 

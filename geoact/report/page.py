@@ -161,7 +161,13 @@ def paper_tables(records: list[Record], skipped: list[str], kind: Score) -> str:
     for name in (*paper.TABLES, "beyond"):
         experiment = EXPERIMENTS[name]
         found = cells(experiment, records)
-        if any(cell.records for cell in found.values()):
+        # A table without numbers of the paper's is only worth its place for what is its own.
+        own = [
+            cell
+            for cell in found.values()
+            if experiment.paper or experiment.variants[cell.label].paper is None
+        ]
+        if any(cell.records for cell in own):
             parts.append(html_table(paper.as_printed(experiment, found, kind, [])))
             together = paper.aggregate(name, experiment.title, found, kind)
             parts += [html_table(together)] if together is not None else []

@@ -16,6 +16,7 @@ from geoact.errors import InputError
 from geoact.experiments import local, plan, sweep_file
 
 SWEEP = """seeds = [0, 1]
+checkpoint_minutes = 0.02
 [tasks]
 "Pendulum-v1" = 500
 [variants.gac]
