@@ -24,6 +24,7 @@ from geoact.runtime import Policy, PolicySpec
 REPLAYS = ("replay.mp4", "replay.gif")
 """In the order of liking: the hub shows an MP4, which needs one package more than a GIF."""
 REPLAY_SECONDS = 6.0
+CARD_FILES = runtime.POLICY_FILES | {"README.md", "results.json", *REPLAYS}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,7 +63,7 @@ def write(source: Path, out: Path, episodes: int = 10, seed: int = 0, licence: s
     """Make the card of a run or of a policy folder; gives its evaluation."""
     if episodes < 1:
         raise InputError(f"episodes must be greater than 0, got {episodes}")
-    _require_room(out)
+    files.require_replaceable(out, CARD_FILES, "a model card")
     policy = runtime.load(source)
     run = _run_of(source)
     with files.new_folder(out) as folder:
@@ -84,12 +85,6 @@ def _evaluate(policy: Policy, episodes: int, seed: int) -> Results:
 
     played = training.evaluate(policy, environments.factory(policy.spec.env), episodes, seed)
     return Results(played.returns.tolist(), played.lengths.tolist(), seed, runs.library_versions())
-
-
-def _require_room(out: Path) -> None:
-    """A card replaces a card, but no other folder."""
-    if out.exists() and not (out.is_dir() and ((out / "results.json").is_file() or not any(out.iterdir()))):
-        raise InputError(f"{out} exists and is not a model card: choose another --out")
 
 
 def _run_of(source: Path) -> runs.Run | None:

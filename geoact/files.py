@@ -6,11 +6,11 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
-from geoact.errors import FileFormatError
+from geoact.errors import FileFormatError, InputError
 
 
 def sync_folder(folder: Path) -> None:
@@ -56,6 +56,20 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
+
+
+def require_replaceable(folder: Path, names: Collection[str], what: str) -> None:
+    """Refuse a place where something else would be lost: `new_folder` replaces the whole folder."""
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise InputError(f"{folder} is a file: {what} is a folder, choose another place")
+    others = sorted(path.name for path in folder.iterdir() if path.name not in names)
+    if others:
+        raise InputError(
+            f"{folder} holds other things than {what} ({', '.join(others[:3])}), which would be lost: "
+            "choose another place"
+        )
 
 
 @contextlib.contextmanager

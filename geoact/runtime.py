@@ -27,6 +27,7 @@ from geoact.config import DeterministicHead, GaussianHead, GeometricHead, TanhGa
 from geoact.errors import FileFormatError, InputError
 
 SCHEMA = 1
+POLICY_FILES = frozenset({"policy.json", "policy.safetensors"})
 ZOO = Path(__file__).parent / "models"
 """The policies that come with the package: `models/` of the repository, to which this is a link there."""
 SMALLEST_SQUARE = 1e-24
@@ -279,10 +280,11 @@ class Policy:
         return np.minimum(np.maximum(action, self._low, out=action), self._high, out=action)
 
     def save(self, folder: Path | str) -> Path:
-        """Write policy.json and policy.safetensors into `folder`, replacing what is there."""
+        """Write policy.json and policy.safetensors into `folder`, which may hold an older policy, but nothing else."""
         from safetensors.numpy import save
 
         folder = Path(folder)
+        files.require_replaceable(folder, POLICY_FILES, "a policy")
         data = save({name: np.ascontiguousarray(t, np.float32) for name, t in self.tensors.items()})
         spec = dataclasses.asdict(self.spec)
         spec |= {"format": "geoact-policy", "schema": SCHEMA, "version": __version__}

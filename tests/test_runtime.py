@@ -252,6 +252,18 @@ def test_save_and_load(tmp_path: Path) -> None:
         runtime.load(tmp_path / "nowhere")
 
 
+def test_saving_destroys_nothing(tmp_path: Path) -> None:
+    _, policy = pair(DEFAULT)
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(InputError, match=r"thesis.tex.*would be lost"):
+        policy.save(tmp_path)
+    with pytest.raises(InputError, match="is a file"):
+        policy.save(tmp_path / "thesis.tex")
+    assert (tmp_path / "thesis.tex").read_text() == "years of work"
+    policy.save(tmp_path / "policy")
+    policy.save(tmp_path / "policy")
+
+
 ONLY_NUMPY = """
 import sys
 
