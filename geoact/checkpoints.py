@@ -157,9 +157,7 @@ class Checkpointer:
             files.sync_folder(self._folder)
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
-            for segment in new:
-                with contextlib.suppress(OSError):
-                    (self._replay / segment.name).unlink()
+            self.prune()  # segments that were already written for it
             raise
         self._kept[step] = segments
         self.prune()
