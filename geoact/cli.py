@@ -4,6 +4,7 @@ Bad input is one line on standard error and exit code 2; a run that had started 
 """
 
 import dataclasses
+import inspect
 import json
 import sys
 from pathlib import Path
@@ -713,9 +714,9 @@ COMMANDS = {
 
 
 def _parse(function: Any, name: str, argv: list[str]) -> Any:
-    return tyro.cli(
-        function, prog=f"geoact {name}", args=argv, config=(OmitArgPrefixes,), description=function.__doc__
-    )
+    # The arguments' part of the docstring is shown with the arguments.
+    about = inspect.cleandoc(function.__doc__).split("\n\nArgs:")[0] if function.__doc__ else None
+    return tyro.cli(function, prog=f"geoact {name}", args=argv, config=(OmitArgPrefixes,), description=about)
 
 
 def usage() -> str:

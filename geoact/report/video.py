@@ -83,7 +83,7 @@ def check_format(out: Path) -> None:
             import imageio_ffmpeg  # noqa: F401  # pyright: ignore[reportMissingImports]
         except ImportError:
             raise InputError(
-                "MP4 needs the package imageio-ffmpeg (pip install imageio-ffmpeg): install it, or use a name "
+                "MP4 needs the package imageio-ffmpeg (pip install 'geoact[video]'): install it, or use a name "
                 "that ends in .gif"
             ) from None
 

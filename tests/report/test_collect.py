@@ -6,7 +6,7 @@ import pytest
 from geoact import runs
 from geoact.config import GACConfig, RunConfig
 from geoact.errors import InputError
-from geoact.experiments.catalogue import EXPERIMENTS, MUJOCO
+from geoact.experiments.catalogue import DMCONTROL, EXPERIMENTS, MUJOCO
 from geoact.report import collect
 
 
@@ -122,7 +122,7 @@ def test_labels_come_from_the_sweep(tmp_path: Path) -> None:
     assert collect.collect(tmp_path)[0][0].label == "wide"
 
 
-@pytest.mark.parametrize("task", MUJOCO, ids=lambda task: task.env)
+@pytest.mark.parametrize("task", MUJOCO + DMCONTROL, ids=lambda task: task.env)
 def test_action_sizes_are_the_environments(task) -> None:
     from geoact import environments
 
