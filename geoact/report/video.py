@@ -124,7 +124,10 @@ def record(
 
 
 def _follow(env: "gym.Env") -> None:
-    """Look through the model's own tracking camera: Gymnasium's default one stays behind where none is set."""
+    """Look through the model's own tracking camera: the default one stays behind where none is set."""
+    dm_control: object = getattr(env.unwrapped, "render_kwargs", None)
+    if isinstance(dm_control, dict):
+        dm_control.setdefault("camera_id", 0)  # by DMControl's convention the one that follows
     renderer = getattr(env.unwrapped, "mujoco_renderer", None)
     if renderer is None or "trackbodyid" in (renderer.default_cam_config or {}):
         return

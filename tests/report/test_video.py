@@ -103,6 +103,10 @@ def test_the_camera_follows() -> None:
         renderer: Any = env.get_wrapper_attr("mujoco_renderer")
         assert (renderer.camera_id == renderer.model.camera("track").id) == follows
         env.close()
+    env = environments.make("dm_control/walker-walk", render_mode="rgb_array")
+    video._follow(env)
+    assert env.get_wrapper_attr("render_kwargs")["camera_id"] == 0
+    env.close()
     env = environments.make("Pendulum-v1", render_mode="rgb_array")
     video._follow(env)  # no MuJoCo, nothing to do
     env.close()
