@@ -226,7 +226,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     path = folder / "manifest.json"
     content = _read(path)
     try:
-        data = json.loads(content)
+        data = json.loads(content.decode())
         stated = {name: value for name, value in data.items() if name != "sha256"}
         whole = seal(stated) == content
     except (ValueError, RecursionError, AttributeError, TypeError):
@@ -282,7 +282,7 @@ def verify(folder: Path) -> tuple[Snapshot, list[Segment]]:
             Segment(int(s["first"]), int(s["stop"]), int(s["size"]), str(s["sha256"]))
             for s in manifest["replay"]
         ]
-        facts = json.loads(contents["progress.json"])
+        facts = json.loads(contents["progress.json"].decode())
     except FileFormatError:
         raise
     except (KeyError, TypeError, ValueError, RecursionError) as error:

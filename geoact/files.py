@@ -46,7 +46,9 @@ def write_json(path: Path, data: Any) -> None:
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object from a file, or an error that names the file."""
     try:
-        data = json.loads(path.read_bytes())
+        data = json.loads(path.read_bytes().decode())  # UTF-8 alone: nothing is guessed
+    except IsADirectoryError:
+        raise FileFormatError(f"{path} is a folder, expected a JSON file") from None
     except (ValueError, RecursionError) as error:
         raise FileFormatError(f"{path} is damaged: it is not JSON ({error})") from None
     if not isinstance(data, dict):

@@ -18,7 +18,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -344,10 +344,11 @@ def _read_spec(folder: Path, data: dict[str, Any]) -> PolicySpec:
     where = folder / "policy.json"
     kind = data.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:
-        raise FileFormatError(f"{where}: {unknown('kind of policy', str(kind), list(KINDS))}")
+        raise FileFormatError(f"{where}: {unknown('kind of policy', str(kind)[:40], list(KINDS))}")
     try:
         low, high = (tuple(float(x) for x in data[name]) for name in ("action_low", "action_high"))
         head = KINDS[kind].head(**data["head"])
+        _check_head(head)
         spec = PolicySpec(
             kind,
             head,
@@ -358,14 +359,29 @@ def _read_spec(folder: Path, data: dict[str, Any]) -> PolicySpec:
             str(data["env"]),
             dict(data["about"]),
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise FileFormatError(f"{where} is damaged: {type(error).__name__} {error}") from None
     limits = np.asarray([low, high], np.float64) if len(low) == len(high) else np.asarray([[math.nan]])
-    if not (low and np.isfinite(limits).all() and (limits[0] < limits[1]).all()):
+    if not (low and (np.abs(limits) < 1e30).all() and (limits[0] < limits[1]).all()):
         raise FileFormatError(f"{where} is damaged: the action limits are not a box")
     if not isinstance(spec.obs_dim, int) or isinstance(spec.obs_dim, bool) or spec.obs_dim < 1:
         raise FileFormatError(f"{where} is damaged: obs_dim {spec.obs_dim!r}")
     return spec
+
+
+def _check_head(head: Any) -> None:
+    """Each setting must be of the type that the head declares, and a finite number where it is a number."""
+    for name, kind in get_type_hints(type(head)).items():
+        value = getattr(head, name)
+        allowed = get_args(kind) or (kind,)
+        plain = tuple(k for k in allowed if isinstance(k, type))
+        fits = value in allowed if get_origin(kind) is Literal else isinstance(value, plain)
+        if float in plain and type(value) is int:
+            fits = True  # JSON does not tell 1 from 1.0
+        if isinstance(value, bool) and bool not in plain:
+            fits = False
+        if not fits or (isinstance(value, (int, float)) and not abs(value) < 1e6):
+            raise ValueError(f"{name} is {str(value)[:40]!r}")
 
 
 def _read_tensors(folder: Path, data: dict[str, Any], spec: PolicySpec) -> Tensors:
@@ -380,11 +396,13 @@ def _read_tensors(folder: Path, data: dict[str, Any], spec: PolicySpec) -> Tenso
         content = path.read_bytes()
     except FileNotFoundError:
         raise FileFormatError(f"{path} is missing") from None
+    except OSError as error:
+        raise FileFormatError(f"{path} cannot be read: {error.strerror}") from None
     if len(content) != stated.get("size") or files.sha256(content) != stated.get("sha256"):
         raise FileFormatError(f"{path} is damaged: its size or SHA-256 is not the one in policy.json")
     try:
         tensors = load_tensors(content)
-    except (SafetensorError, ValueError, KeyError, TypeError) as error:
+    except (SafetensorError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise FileFormatError(f"{path} is damaged: {error}") from None
     first = tensors.get("backbone.0.weight")
     hidden = first.shape[0] if first is not None and first.ndim == 2 else 0
@@ -392,4 +410,7 @@ def _read_tensors(folder: Path, data: dict[str, Any], spec: PolicySpec) -> Tenso
     found = {name: tensor.shape for name, tensor in tensors.items()}
     if found != expected or any(tensor.dtype != np.float32 for tensor in tensors.values()):
         raise FileFormatError(f"{path} does not fit its policy.json: expected {expected}, found {found}")
+    for name, tensor in tensors.items():
+        if not np.isfinite(tensor).all():
+            raise FileFormatError(f"{path} is damaged: {name} has a NaN or an infinity in it")
     return tensors
