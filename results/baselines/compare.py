@@ -77,7 +77,8 @@ def verdict(ours: list[float], peers: list[float]) -> str:
 
 
 def compare() -> None:
-    records = [json.loads(path.read_text()) for path in sorted(HERE.glob("*/*__*__*__s*.json"))]
+    paths = sorted(path for folder in ("ours", "peers") for path in (HERE / folder).glob("*.json"))
+    records = [json.loads(path.read_text()) for path in paths]
     groups: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     for record in records:
         groups.setdefault((record["algorithm"], record["env"], record["library"]), []).append(record)
