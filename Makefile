@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 
 BENCH := .venv-bench
 
-.PHONY: train test test-slow test-peers check format lock clean
+.PHONY: train test test-slow reliability test-peers check format lock clean
 
 train: $(VENV)/.ready  ## train GAC on HalfCheetah-v5 for 240,000 transitions, evaluate it, draw its curve
 	@$(BIN)/geoact train HalfCheetah-v5 --timesteps 240000 --runs-dir runs
@@ -23,6 +23,15 @@ test-slow: $(VENV)/.ready  ## the long tests
 
 test-peers: $(BENCH)/.ready  ## what needs Stable-Baselines3, in an environment with PyTorch
 	$(BENCH)/bin/python -m pytest tests/test_agent.py
+
+reliability: $(VENV)/.ready  ## kills, full disks, damage, fuzzing, a soak: what a run survives; about ten minutes
+	@rm -rf results/reliability/tests.txt
+	@$(BIN)/python tests/reliability/kills.py --out results/reliability/kills.txt
+	@$(BIN)/python tests/reliability/cost.py --out results/reliability/checkpoint_cost.txt
+	@$(BIN)/python -m pytest tests/reliability -m "slow or not slow" -vv -s -p no:cacheprovider \
+	  | grep -E "PASSED|FAILED|ERROR|soak:|fuzz:|passed|failed" | tee results/reliability/tests.txt
+	@echo; echo "summary"; cat results/reliability/kills.txt results/reliability/checkpoint_cost.txt; \
+	 tail -1 results/reliability/tests.txt; ! grep -qE "FAILED|ERROR" results/reliability/tests.txt
 
 check: $(VENV)/.ready  ## lint, format, types
 	$(BIN)/ruff check .

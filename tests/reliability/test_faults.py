@@ -1,0 +1,167 @@
+"""What goes wrong around a training: bad numbers, dead workers, full disks, signals. Each is named, none hangs."""
+
+import errno
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from geoact import checkpoints, environments, files, training
+from geoact.errors import TrainingFailed
+
+from . import harness
+
+
+def start(folder: Path, env: str = "toys:Toy-v0", **more: Any) -> training.Training:
+    options: dict[str, Any] = {"timesteps": 800, "checkpoint_steps": 80} | more
+    config = harness.config(env=env, **options)
+    return training.start(config, environments.factory(env), folder)
+
+
+@pytest.mark.parametrize(
+    ("poison", "sentence"),
+    [
+        ("obs-reset", r"non-finite observation \(environment \d, reset"),
+        ("obs-step", r"non-finite observation \(environment \d, step"),
+        ("obs-truncation", r"non-finite observation \(environment \d, step"),
+        ("reward-step", r"non-finite reward \(environment \d, step"),
+        ("reward-truncation", r"non-finite reward \(environment \d, step"),
+    ],
+)
+def test_a_bad_number_from_the_environment_never_reaches_replay(poison, sentence, tmp_path):
+    if poison == "obs-reset":  # refused before there is a run
+        with pytest.raises(TrainingFailed, match=sentence):
+            start(tmp_path, f"toys:Poison-{poison}-v0")
+        return
+    session = start(tmp_path, f"toys:Poison-{poison}-v0")
+    with pytest.raises(TrainingFailed, match=sentence):
+        training.train(session)
+    session.close()
+    assert len(session.replay) > 0 and np.isfinite(session.replay.rows[: len(session.replay)]).all()
+    assert session.run is not None and session.run.status()["state"] == "failed"
+
+
+def test_a_bad_parameter_never_reaches_a_checkpoint(tmp_path):
+    """Parameters that no metric shows (the target network's) turn bad between two checkpoints."""
+    session = start(tmp_path)
+    assert session.run is not None
+
+    def spoil(row):
+        if row["step"] >= 400:
+            target = jax.tree.map(lambda x: x * jnp.float32(jnp.nan), session.state.target)
+            session.state = session.state._replace(target=target)
+
+    with pytest.raises(TrainingFailed, match=r"non-finite|became nan"):
+        training.train(session, spoil)
+    session.close()
+    assert session.run.status()["state"] == "failed"
+    for folder in checkpoints.checkpoint_folders(session.run.path):
+        arrays = checkpoints.verify(folder)[0].arrays
+        assert all(np.isfinite(a).all() for a in arrays.values() if a.dtype.kind == "f")
+
+
+def test_a_bad_loss_stops_the_run_by_name(tmp_path):
+    session = start(tmp_path)
+    for _ in range(60):
+        session.step_off_policy()
+    with pytest.raises(TrainingFailed, match=r"losses/critic became nan"):
+        session._require_sane({"losses/critic": float("nan")})
+    session.close()
+
+
+def test_a_full_disk_costs_checkpoints_but_not_the_run(tmp_path, monkeypatch, capsys):
+    session = start(tmp_path, timesteps=400)
+    assert session.run is not None
+    real, full = files.write_bytes, []
+
+    def write_bytes(path: Path, data: bytes) -> None:
+        if ".step_" in str(path) and session.timesteps < 300:
+            full.append(path)
+            raise OSError(errno.ENOSPC, "No space left on device", str(path))
+        real(path, data)
+
+    monkeypatch.setattr(files, "write_bytes", write_bytes)
+    assert training.train(session)
+    session.close()
+    said = capsys.readouterr().err
+    assert full and "no checkpoint at 80: the disk is full; training goes on" in said
+    assert session.run.state() == "finished"
+    assert [f.name for f in checkpoints.checkpoint_folders(session.run.path)][-1] == "step_000000000400"
+    assert list(session.run.path.rglob(".*")) == []
+
+
+def test_a_disk_that_is_full_at_the_end_is_one_clear_failure(tmp_path, monkeypatch):
+    session = start(tmp_path, timesteps=200)
+    real = files.write_bytes
+
+    def write_bytes(path: Path, data: bytes) -> None:
+        if session.timesteps >= 200:
+            raise OSError(errno.EDQUOT, "Disk quota exceeded", str(path))
+        real(path, data)
+
+    monkeypatch.setattr(files, "write_bytes", write_bytes)
+    with pytest.raises(TrainingFailed, match=r"the disk is full; .*the one at 160 is intact.*geoact resume"):
+        training.train(session)
+    session.close()
+
+
+@pytest.mark.slow
+def test_a_dead_worker_is_named_within_seconds_and_leaves_no_orphans(tmp_path):
+    session = start(tmp_path, "toys:Mortal-v0", vectorization="async", num_envs=2)
+    workers = list(session.envs._vector.processes)  # pyright: ignore[reportAttributeAccessIssue]
+    started = time.monotonic()
+    with pytest.raises(TrainingFailed, match=r"environment worker \d died at vector step"):
+        training.train(session)
+    session.close()
+    assert time.monotonic() - started < 30
+    assert not any(worker.is_alive() for worker in workers)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_is_a_checkpoint_and_then_the_end(number, tmp_path):
+    command = harness.train_command(tmp_path, "gac", "toys:Toy-v0", "--timesteps", "1000000")
+    process = harness.begin(command)
+    run = harness.wait_for_run(tmp_path, process)
+    deadline = time.monotonic() + 120
+    while not (run.path / "metrics.jsonl").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(1.0)
+    process.send_signal(number)
+    assert process.wait(60) == 130
+    assert run.state() == "stopped"
+    (folder,) = checkpoints.checkpoint_folders(run.path)
+    assert int(folder.name.removeprefix("step_")) == run.status()["timesteps"] > 0
+
+
+@pytest.mark.slow
+def test_memory_is_flat_once_the_buffer_is_full(tmp_path):
+    """A million transitions through the loop's replay, environments and checkpoints (warming up: no updates)."""
+    config = harness.config(timesteps=5_000_000, evaluations=0, num_envs=50)
+    session = training.start(config, environments.factory(config.env), tmp_path)
+    checkpointer = checkpoints.Checkpointer(tmp_path / "soak")
+    sizes = []
+    rng = np.random.default_rng(0)
+    for number in range(20_000):
+        step = session.envs.step(rng.uniform(-1, 1, (50, 2)).astype(np.float32))
+        session.replay.add(step.obs, step.obs[:, :2], step.reward, step.terminated, step.next_obs)
+        session.vector_steps += 1
+        if number % 1000 == 999:
+            checkpointer.write(session.timesteps, session.capture(), session.replay)
+            sizes.append(resident())
+    session.close()
+    assert session.timesteps == 1_000_000
+    print(f"soak: 1,000,000 transitions, resident memory {sizes[4] / 1e6:.1f} MB -> {sizes[-1] / 1e6:.1f} MB")
+    assert sizes[-1] - sizes[4] < 4e6
+    files_left = [p for p in (tmp_path / "soak").rglob("*") if p.is_file()]
+    assert len(files_left) < 30
+
+
+def resident() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * 4096
