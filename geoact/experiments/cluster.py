@@ -54,20 +54,31 @@ def run(jobs: list[Job], out: Path, address: str | None, storage: str | None, ev
             ray.init(address=address, log_to_driver=False)
         except (ConnectionError, ValueError, RuntimeError) as error:
             raise InputError(f"cannot reach a Ray cluster at {address!r}: {error}") from None
+    # Failed runs that are to be tried again are over for Tune, so they make an experiment of their own.
+    again = [job for job in waiting if (job.path / "status.json").exists() and _state(job) == "failed"]
+    fresh = [job for job in waiting if job not in again]
+    if fresh:
+        _fit(tune, fresh, place, name, every)
+    if again:
+        _fit(tune, again, place, f"{name}-again-{time.time_ns()}", every)
+
+
+def _state(job: Job) -> Any:
+    return runs.Run(job.path).status().get("state")
+
+
+def _fit(tune: Any, jobs: list[Job], place: str, name: str, every: float) -> None:
+    """One Tune experiment, begun or restored, and its runs gathered."""
     trainable = tune.with_resources(train_one, {"cpu": 1})
     path = f"{place.rstrip('/')}/{name}"
     if tune.Tuner.can_restore(path):
         tuner = tune.Tuner.restore(path, trainable, resume_unfinished=True, resume_errored=True)
     else:
+        planned = [{"name": job.planned.name, "config": job.planned.config.to_json()} for job in jobs]
         tuner = tune.Tuner(
             trainable,
-            param_space={
-                "every": every,
-                "run": tune.grid_search(
-                    [{"name": job.planned.name, "config": job.planned.config.to_json()} for job in waiting]
-                ),
-            },
-            tune_config=tune.TuneConfig(metric="timesteps", mode="max"),
+            param_space={"every": every, "run": tune.grid_search(planned)},
+            tune_config=tune.TuneConfig(trial_name_creator=trial_name, trial_dirname_creator=trial_name),
             run_config=tune.RunConfig(
                 name=name,
                 storage_path=place,
@@ -76,7 +87,7 @@ def run(jobs: list[Job], out: Path, address: str | None, storage: str | None, ev
                 verbose=1,
             ),
         )
-    wanted = {job.planned.name: job for job in waiting}
+    wanted = {job.planned.name: job for job in jobs}
     for result in tuner.fit():
         job = wanted.get((result.config or {}).get("run", {}).get("name", ""))
         if job is None:
@@ -89,6 +100,11 @@ def run(jobs: list[Job], out: Path, address: str | None, storage: str | None, ev
         elif result.error is not None:
             job.state, job.reason = "failed", f"given up after {MAX_FAILURES} restorations: {result.error}"
         job.look()
+
+
+def trial_name(trial: Any) -> str:
+    """A trial is known by its run."""
+    return trial.config["run"]["name"]
 
 
 def gather(checkpoint: "Checkpoint", path: Path) -> None:

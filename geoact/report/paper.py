@@ -361,7 +361,9 @@ def curve(records: list[Record], metric: str) -> tuple[np.ndarray, np.ndarray, n
     return steps[keep], mean[keep], std[keep], len(lines)
 
 
-def draw_curves(stem: Path, title: str, table: Cells, metric: str, ylabel: str) -> list[Path]:
+def draw_curves(
+    stem: Path, title: str, table: Cells, metric: str, ylabel: str, names: Mapping[str, str] | None = None
+) -> list[Path]:
     """Learning curves, one panel per task, shaded by the standard deviation over seeds."""
     tasks = list(dict.fromkeys(task for task, _ in table))
     across = min(3, len(tasks))
@@ -380,12 +382,13 @@ def draw_curves(stem: Path, title: str, table: Cells, metric: str, ylabel: str) 
                     continue
                 _draw_curve(axis, found, label, colors[label])
                 drawn = True
-            axis.set(title=task, xlabel="transitions", ylabel=ylabel)
+            axis.set(title=(names or {}).get(task, task), xlabel="transitions", ylabel=ylabel)
             axis.xaxis.set_major_formatter(lambda x, _: f"{x / 1e6:g}M" if x >= 1e6 else f"{x / 1e3:g}k")
             if drawn:
                 axis.legend()
             else:
                 axis.text(0.5, 0.5, "no runs", transform=axis.transAxes, ha="center", color="0.5")
+                axis.set(xticks=[], yticks=[])
         for axis in axes[len(tasks) :]:
             axis.remove()
         figure.suptitle(f"{title}\nmean, shaded: ± standard deviation over seeds", fontsize=9)
@@ -473,7 +476,8 @@ def make_figure(name: str, records: list[Record], out: Path, kind: Score) -> lis
         return draw_scales(out / name, f"{experiment.title}: the learned scale", table)
     metric = "eval/return_mean" if kind == "eval" else "charts/episodic_return"
     ylabel = "return (deterministic)" if kind == "eval" else "return (training)"
-    return draw_curves(out / name, experiment.title, table, metric, ylabel)
+    names = {task.name: f"{task.name} (run as {task.env})" for task in experiment.tasks if task.note}
+    return draw_curves(out / name, experiment.title, table, metric, ylabel, names)
 
 
 def check(names: list[str]) -> None:
