@@ -19,6 +19,7 @@
   };
   const unique = (values) => [...new Set(values)];
   const color = (label) => `var(--c${labels.indexOf(label) % 8})`;
+  const dashes = (label) => ["", "6 3", "2 3"][Math.floor(labels.indexOf(label) / 8) % 3]; // the ninth is dashed
 
   const AXES = { transitions: "transitions", updates: "gradient updates", hours: "hours" };
   const NAMES = {
@@ -127,7 +128,7 @@
           svg("polygon", { class: "band", points: [...up, ...down].join(" "), style: `fill:${color(line.label)};opacity:var(--band)` }, canvas);
         }
         const path = line.points.map((p, i) => `${i ? "L" : "M"}${X(p.x).toFixed(1)},${Y(p.mean).toFixed(1)}`).join("");
-        svg("path", { class: "curve", d: path, fill: "none", "stroke-width": 2, "stroke-linejoin": "round", style: `stroke:${color(line.label)}` }, canvas);
+        svg("path", { class: "curve", d: path, fill: "none", "stroke-width": 2, "stroke-linejoin": "round", "stroke-dasharray": dashes(line.label), style: `stroke:${color(line.label)}` }, canvas);
         if (line.points.length <= 25) {
           for (const p of line.points) svg("circle", { cx: X(p.x), cy: Y(p.mean), r: 2.6, style: `fill:${color(line.label)}` }, canvas);
         }
@@ -166,6 +167,9 @@
       runs.some((run) => run.metrics[name] && run.metrics[name].some((v) => v !== null)));
     if (!metrics.length) { element("p", "empty", holder, "The runs have no such numbers yet."); continue; }
     const hidden = new Set();
+    // A single evaluation makes no curve: then the first metric that has one.
+    const longest = (name) => Math.max(...runs.map((run) => (run.metrics[name] || []).filter((v) => v !== null).length));
+    metrics.sort((a, b) => (longest(a) < 3) - (longest(b) < 3));
     const state = { axis: "transitions", metric: metrics[0], shown: () => labels.filter((label) => !hidden.has(label)) };
     const controls = element("div", "controls", holder);
     const choose = (name, options, key) => {

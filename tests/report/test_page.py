@@ -120,6 +120,10 @@ def test_in_a_browser(page: Path, browser: Any) -> None:
     tab.locator("#theme").click()
     assert tab.evaluate("getComputedStyle(document.body).backgroundColor") != before
 
+    tab.emulate_media(media="print", color_scheme="dark")
+    assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    tab.emulate_media(media="screen")
+
     tab.set_viewport_size({"width": 375, "height": 700})
     tab.wait_for_timeout(300)
     assert tab.evaluate("document.documentElement.scrollWidth") <= 375  # nothing sticks out on a phone
