@@ -37,7 +37,10 @@ SUMMARY = {
     "compare": "compare any runs: table, statistics, curves",
     "play": "record a clip of a trained policy",
     "report": "write one HTML page about a directory of runs",
+    "analyze": "make one of the side studies: the geometry, its cost, and what trained policies do",
 }
+
+STUDIES = ("concentration", "entropy", "sampling", "cost", "saturation", "scales", "stability")
 
 ENDED = {"stopped": 130}
 
@@ -654,6 +657,47 @@ def _warn_skipped(skipped: list[str]) -> None:
         print(f"skipped {line}", file=sys.stderr)
 
 
+def analyze(argv: list[str]) -> int:
+    def options(
+        study: Positional[str],
+        runs: Positional[tuple[Path, ...]] = (),
+        out: Path = Path("analysis"),
+        seed: int = 0,
+    ) -> dict[str, Any]:
+        """Make one of the side studies: tables (Markdown, CSV) and figures (PNG, SVG).
+
+        Args:
+            study: concentration: how kappa gathers the actions. entropy: the exact entropy and what stands in for it.
+                sampling: time per sample against von Mises-Fisher and tanh-Gaussian. cost: time per action and
+                update, parameters. saturation: gradients lost at the limits, of given policies. scales: the learned
+                scale over given runs. stability: four forms of kappa, trained briefly (minutes).
+            runs: For saturation, runs or policies; for scales, runs or directories of them.
+            out: Folder to write into.
+            seed: Seed of everything random.
+        """
+        return locals()
+
+    given = _parse(options, "analyze", argv)
+    study, runs = given["study"], list(given["runs"])
+    if study not in STUDIES:
+        from geoact.config import unknown
+
+        raise InputError(unknown("study", study, list(STUDIES)))
+    reads_runs = study in ("saturation", "scales")
+    if reads_runs and not runs:
+        raise InputError(f"geoact analyze {study} needs the runs to look at: geoact analyze {study} RUN ...")
+    if runs and not reads_runs:
+        raise InputError(f"geoact analyze {study} takes no runs, got {runs[0]}")
+    backend.set_threads(1)
+    import importlib
+
+    module = importlib.import_module(f"geoact.analysis.{study}")
+    arguments = {"runs": runs} if reads_runs else {}
+    for path in module.run(given["out"], seed=given["seed"], **arguments):
+        print(path)
+    return 0
+
+
 def envs(argv: list[str]) -> int:
     def options(names: Positional[tuple[str, ...]] = (), all: bool = False) -> tuple[tuple[str, ...], bool]:
         """List environments with their observation and action sizes.
@@ -710,6 +754,7 @@ COMMANDS = {
     "compare": compare,
     "play": play,
     "report": report,
+    "analyze": analyze,
 }
 
 

@@ -328,6 +328,26 @@ def test_entropy_slope_goes_from_zero_to_minus_d_plus_one(dim):
     assert float(entropy(-40.0, dim)) == pytest.approx(sphere.log_area(dim), rel=1e-6)
 
 
+@pytest.mark.parametrize("dim", [4, 6, 17, 512])
+def test_entropy_slope_where_signal_and_noise_are_equal(dim):
+    """At kappa = 0, for d > 3: -(d-1)(d-2) / (2(d-3)); infinite for d = 2 and 3."""
+    expected = -(dim - 1) * (dim - 2) / (2 * (dim - 3))
+    assert float(entropy_slope(0.0, dim)) == pytest.approx(expected, rel=1e-3)
+
+
+@pytest.mark.parametrize("dim", [2, 3, 6, 17])
+def test_entropy_asymptotes(dim):
+    """log A - (d-1)^2/(2d) t^2 for small t; log(A/2) + E[log|z|] - (d-1) kappa for large t."""
+    t = np.exp(-4.0)
+    small = sphere.log_area(dim) - float(sphere.entropy_exact(-4.0, dim))
+    assert small == pytest.approx((dim - 1) ** 2 / (2 * dim) * t**2, rel=5e-3)
+    phi = (np.arange(200_000) + 0.5) * (np.pi / 200_000)
+    weight = np.sin(phi) ** (dim - 2)
+    mean_log = float(np.sum(weight * np.log(np.abs(np.cos(phi)))) / weight.sum())
+    large = sphere.log_area(dim) - np.log(2) + mean_log - (dim - 1) * 7.0
+    assert float(sphere.entropy_exact(7.0, dim)) == pytest.approx(large, abs=1e-4)
+
+
 def test_minus_kappa_is_not_the_entropy_except_to_first_order_in_the_plane():
     """Far out, H falls by d - 1 per unit of kappa, -kappa by one."""
     for dim, ratio in ((2, 1.0), (3, 2.0), (17, 16.0)):

@@ -52,7 +52,7 @@ def write_table(
         raise ValueError(f"formats for columns that {stem.name} does not have: {', '.join(sorted(unknown))}")
     shown = [[_show(cell, formats.get(name, ".4g")) for name, cell in zip(columns, row)] for row in rows]
     numeric = [all(isinstance(row[i], int | float | None) for row in rows) for i in range(len(columns))]
-    texts = {".md": _markdown(title, columns, shown, numeric, note), ".csv": _csv(columns, rows)}
+    texts = {".md": _markdown(title, columns, shown, numeric, note), ".csv": csv_text(columns, rows)}
     if latex:
         texts[".tex"] = _tabular(columns, shown, numeric, title)
     stem.parent.mkdir(parents=True, exist_ok=True)
@@ -89,7 +89,8 @@ def _markdown(
     return "\n".join(lines)
 
 
-def _csv(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
+def csv_text(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
+    """The table as CSV, numbers to six digits."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(columns)

@@ -1,0 +1,88 @@
+"""The learned scale over training: mean and spread per task, beside what the paper reports (Figures A.3, A.4).
+
+Reads the metrics that runs with a learned scale write: `policy/scale`, the mean over dimensions and the batch, and
+`policy/scale_std`, the spread over both.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from geoact.errors import InputError
+from geoact.experiments import paper
+from geoact.report import style
+from geoact.report.collect import Record, collect
+from geoact.report.tables import Cell, write_table
+
+
+def late_mean(record: Record, name: str) -> float:
+    """A metric's mean over the last tenth of what was trained."""
+    series = [(row["step"], value) for row, value in record.series(name)]
+    end = series[-1][0]
+    return float(np.mean([value for step, value in series if step >= 0.9 * end]))
+
+
+def run(out: Path, runs: list[Path], seed: int = 0) -> list[Path]:
+    """Write the table and the figure. Nothing here is random: `seed` changes nothing."""
+    records: list[Record] = []
+    for path in runs:
+        found, _ = collect(path)
+        records += [record for record in found if record.series("policy/scale")]
+    if not records:
+        raise InputError("no run with a learned scale here: geoact train ... --algorithm gac-scale makes one")
+    published = paper.numbers()["figureA3_scale_convergence"]
+    rows: list[list[Cell]] = []
+    for record in records:
+        task = record.config.env.removeprefix("dm_control/")
+        scale = [value for _, value in record.series("policy/scale")]
+        low_high = published.get(task)
+        rows.append(
+            [
+                record.config.env,
+                record.config.seed,
+                int(record.series("policy/scale")[-1][0]["step"]),
+                scale[0],
+                max(scale),
+                late_mean(record, "policy/scale"),
+                late_mean(record, "policy/scale_std"),
+                f"{low_high[0]:g} to {low_high[1]:g}" if low_high else None,
+            ]
+        )
+    columns = ["task", "seed", "transitions", "first", "largest mean", "mean", "spread", "paper's mean"]
+    files = write_table(
+        out / "scales",
+        "The learned scale",
+        columns,
+        rows,
+        "Mean and spread over the last tenth of each run; first: at the first logged update. The paper's runs are "
+        "500,000 vector steps (4,000,000 transitions), so compare the direction, not the digits, with shorter ones.",
+        dict.fromkeys(columns[3:7], ".2f") | {"transitions": ",.0f"},
+    )
+    with style.drawing():
+        return files + _figure(out, records, published)
+
+
+def _figure(out: Path, records: list[Record], published: dict[str, list[float]]) -> list[Path]:
+    figure = style.new_figure(8.6, 3.4)
+    mean, spread = figure.subplots(1, 2)
+    tasks = sorted({record.config.env for record in records})
+    for color, task in zip(style.COLORS, tasks):
+        short = task.removeprefix("dm_control/")
+        for i, record in enumerate(r for r in records if r.config.env == task):
+            label = short if i == 0 else None
+            for axis, name in ((mean, "policy/scale"), (spread, "policy/scale_std")):
+                points = [(row["step"], value) for row, value in record.series(name)]
+                axis.plot(*zip(*points), color=color, label=label)
+        if short in published:
+            low, high = published[short]
+            mean.axhspan(
+                low - 0.01, high + 0.01, color=color, alpha=0.12, lw=0, label=f"{short}: paper's, in the end"
+            )
+    mean.set(title="mean of the learned scale", ylabel="r")
+    spread.set(title="spread of the learned scale", ylabel="standard deviation")
+    for axis in (mean, spread):
+        axis.set_xlabel("transitions")
+        axis.xaxis.set_major_formatter(lambda x, _: f"{x / 1000:g}k")
+        axis.set_ylim(bottom=0)
+        axis.legend()
+    return style.save_figure(figure, out / "scales")

@@ -1,0 +1,36 @@
+import csv
+import json
+
+import pytest
+
+from geoact.analysis import scales
+from geoact.config import RunConfig, defaults
+from geoact.errors import InputError
+from geoact.runs import create
+
+
+def a_run(folder, env, algorithm, rows):
+    run = create(
+        folder, RunConfig(env=env, algorithm=algorithm, settings=defaults(algorithm), timesteps=1000)
+    )
+    (run.path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return run.path
+
+
+def test_the_last_tenth_counts_and_other_runs_do_not(tmp_path):
+    rows = [{"step": 100 * i, "policy/scale": 3.0 - 0.1 * i, "policy/scale_std": 0.5} for i in range(1, 11)]
+    a_run(tmp_path, "dm_control/walker-walk", "gac-scale", rows)
+    a_run(tmp_path, "dm_control/walker-walk", "gac", [{"step": 100, "policy/kappa": 1.0}])
+    files = scales.run(tmp_path / "out", [tmp_path])
+    with open(files[1]) as file:
+        table = list(csv.DictReader(file))
+    assert len(table) == 1
+    assert float(table[0]["mean"]) == pytest.approx((2.1 + 2.0) / 2)  # steps 900 and 1000
+    assert float(table[0]["largest mean"]) == pytest.approx(2.9)
+    assert table[0]["paper's mean"] == "2 to 2.3"
+
+
+def test_no_learned_scale_is_refused(tmp_path):
+    a_run(tmp_path, "HalfCheetah-v5", "gac", [{"step": 100, "policy/kappa": 1.0}])
+    with pytest.raises(InputError, match="no run with a learned scale"):
+        scales.run(tmp_path / "out", [tmp_path])
