@@ -62,8 +62,8 @@ def run(out: Path, seed: int = 0, rounds: int = 15) -> list[Path]:
         "Time relative to SAC",
         columns,
         rows,
-        f"CPU time, one thread, HalfCheetah's sizes, median and quartiles of {rounds} rounds (one action: {3 * rounds}) "
-        "in which the methods take turns. Only the ratios are meant; SAC's own times here were "
+        f"CPU time, one thread, HalfCheetah's sizes. Median and quartiles of {rounds} rounds ({3 * rounds} for one "
+        "action) in which the methods take turns. Only the ratios are meant; SAC's own times here were "
         + ", ".join(f"{value:,.0f} us ({name})" for name, value in scale.items())
         + ". The paper's: per action sample, on its GPU.",
         {name: ".2f" for name in columns if name in times or name.startswith("paper")},
