@@ -118,7 +118,7 @@ def run(out: Path, runs: list[Path], seed: int = 0, episodes: int = 5) -> list[P
 
 
 def _figure(out: Path, panels: list[tuple[str, Policy, np.ndarray]]) -> list[Path]:
-    figure = style.new_figure(3.6 * len(panels) + 0.4, 3.2)
+    figure = style.new_figure(3.4 * len(panels) + 0.4, 3.2)
     axes: Any = figure.subplots(1, len(panels), squeeze=False)
     for axis, (title, policy, values) in zip(axes[0], panels):
         edge = float(np.arctanh(LIMIT)) if squashes(policy) else 1.0
@@ -131,18 +131,8 @@ def _figure(out: Path, panels: list[tuple[str, Policy, np.ndarray]]) -> list[Pat
         share = float(lost(policy, values).mean())
         reason = r"$\tanh'(x) < 0.05$" if squashes(policy) else "clipped"
         axis.set(
-            title=title,
+            title=f"{title}\n{100 * share:.1f} % {reason}",
             xlabel="before tanh" if squashes(policy) else "before clipping",
-            ylabel="density over coordinates and states",
         )
-        axis.text(
-            0.5,
-            0.97,
-            f"outside: {100 * share:.1f} % {reason}",
-            transform=axis.transAxes,
-            ha="center",
-            va="top",
-            fontsize=8,
-        )
-        axis.margins(y=0.15)
+    axes[0][0].set_ylabel("density over coordinates and states")
     return style.save_figure(figure, out / "saturation")
