@@ -69,14 +69,20 @@ def _figure(out: Path, records: list[Record], published: dict[str, list[float]])
     for color, task in zip(style.COLORS, tasks):
         short = task.removeprefix("dm_control/")
         for i, record in enumerate(r for r in records if r.config.env == task):
-            label = short if i == 0 else None
+            line = ("-", "--", ":", "-.")[i % 4]
+            label = f"{short}, seed {record.config.seed}" if len(records) <= 6 else (None if i else short)
             for axis, name in ((mean, "policy/scale"), (spread, "policy/scale_std")):
                 points = [(row["step"], value) for row, value in record.series(name)]
-                axis.plot(*zip(*points), color=color, label=label)
+                axis.plot(*zip(*points), line, color=color, label=label)
         if short in published:
             low, high = published[short]
             mean.axhspan(
-                low - 0.01, high + 0.01, color=color, alpha=0.12, lw=0, label=f"{short}: paper's, in the end"
+                low - 0.01,
+                high + 0.01,
+                color=color,
+                alpha=0.12,
+                lw=0,
+                label=f"{short}, the paper's in the end",
             )
     mean.set(title="mean of the learned scale", ylabel="r")
     spread.set(title="spread of the learned scale", ylabel="standard deviation")
