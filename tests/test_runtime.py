@@ -306,6 +306,7 @@ def test_needs_numpy_and_safetensors_only(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow  # a time, so it wants a machine that is not busy
 @pytest.mark.parametrize("head", [DEFAULT, dataclasses.replace(DEFAULT, radius=None, scale_max=3.5)])
 def test_one_observation_is_quick(head: GeometricHead) -> None:
     """At most 40 microseconds at HalfCheetah's sizes, deterministic or not: the best of many short bursts, which a
