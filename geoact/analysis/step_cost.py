@@ -43,6 +43,7 @@ def run(env: str, algorithm: str, repeats: int, steps: int = 100) -> dict[str, f
     for _ in range(200):
         step_environments()
     training.vector_steps = 1  # past the warm-up
+    replay.sample(rng, batches)
     parts: dict[str, Callable[[], object]] = {
         "bare update": bare_update,
         "whole vector step": training.step_off_policy,
