@@ -15,7 +15,14 @@ from tyro.conf import OmitArgPrefixes, Positional
 
 import geoact
 from geoact import backend
-from geoact.config import ALGORITHMS, AlgorithmConfig, GACConfig, RunConfig, Vectorization, defaults
+from geoact.config import (
+    ALGORITHMS,
+    AlgorithmConfig,
+    GACConfig,
+    RunConfig,
+    RunOptions,
+    defaults,
+)
 from geoact.errors import InputError, TrainingFailed
 
 if TYPE_CHECKING:
@@ -46,37 +53,13 @@ ENDED = {"stopped": 130}
 
 
 @dataclasses.dataclass(frozen=True)
-class TrainOptions:
+class TrainOptions(RunOptions):
     """What `geoact train` takes besides the algorithm's own settings."""
 
     env: Positional[str]
     """Environment: a Gymnasium id (HalfCheetah-v5), a DMControl task (dm_control/walker-run, or walker-run), or
     one of your own (my_package:MyEnv-v0). geoact envs lists some."""
     algorithm: Annotated[str, tyro.conf.arg(help=f"One of: {', '.join(ALGORITHMS)}.")] = "gac"
-    timesteps: int = 1_000_000
-    """Transitions to collect, over all environments together."""
-    seed: int = 0
-    """Seed of everything random in the run."""
-    num_envs: int = 8
-    """Environments stepped together."""
-    threads: int = 0
-    """Threads for the numerics. 0: all cores. 1: bit-reproducible."""
-    vectorization: Vectorization = "sync"
-    """sync: environments in this process; async: one process each; envpool: EnvPool's threads."""
-    evaluations: int = 20
-    """Deterministic evaluations during the run."""
-    eval_episodes: int = 10
-    """Episodes per evaluation."""
-    log_points: int = 200
-    """Rows of metrics written during the run."""
-    wandb: bool = False
-    """Record to Weights & Biases, too (extra wandb; WANDB_MODE=offline keeps it on this machine)."""
-    checkpoint_minutes: float = 5.0
-    """Minutes between checkpoints. 0: only when the run ends or is stopped."""
-    checkpoint_steps: int | None = None
-    """Transitions between checkpoints, instead of minutes."""
-    keep_checkpoints: bool = True
-    """Keep the last checkpoints, with the replay, of a finished run, so that it can be extended."""
     runs_dir: Path = Path("runs")
     """Where run directories are made."""
 

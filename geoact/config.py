@@ -378,16 +378,10 @@ def unknown(kind: str, given: str, known: list[str]) -> str:
     return f"unknown {kind} {given!r}: {hint}"
 
 
-@dataclass(frozen=True)
-class RunConfig:
-    """One training run, complete: this and the library versions reproduce it."""
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """What can be chosen about a run besides its environment and algorithm."""
 
-    env: str
-    """Environment id."""
-    algorithm: str
-    """Name of the algorithm."""
-    settings: AlgorithmConfig
-    """The algorithm's configuration."""
     timesteps: int = 1_000_000
     """Transitions to collect, over all environments together."""
     seed: int = 0
@@ -405,7 +399,7 @@ class RunConfig:
     log_points: int = 200
     """Rows of metrics written during the run, beside the evaluations."""
     wandb: bool = False
-    """Record to Weights & Biases, too."""
+    """Record to Weights & Biases, too (extra wandb; WANDB_MODE=offline keeps it on this machine)."""
     checkpoint_minutes: float = 5.0
     """Minutes between checkpoints. 0: only when the run ends or is stopped."""
     checkpoint_steps: int | None = None
@@ -422,6 +416,18 @@ class RunConfig:
         _require(self.seed >= 0, f"seed must be 0 or more, got {self.seed}")
         _require(self.threads >= 0, f"threads must be 0 or more, got {self.threads}")
         _require(self.evaluations >= 0, f"evaluations must be 0 or more, got {self.evaluations}")
+
+
+@dataclass(frozen=True)
+class RunConfig(RunOptions):
+    """One training run, complete: this and the library versions reproduce it."""
+
+    env: str
+    """Environment id."""
+    algorithm: str
+    """Name of the algorithm."""
+    settings: AlgorithmConfig
+    """The algorithm's configuration."""
 
     @property
     def vector_steps(self) -> int:

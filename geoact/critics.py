@@ -7,6 +7,7 @@
 Termination ends the sum, truncation does not: only `terminated` is here.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 import equinox as eqx
@@ -75,3 +76,14 @@ Network = TypeVar("Network")
 def polyak(target: Network, online: Network, tau: float) -> Network:
     """Move the target a share tau towards the network that learns."""
     return jax.tree.map(lambda slow, fast: slow + tau * (fast - slow), target, online)
+
+
+def scan_updates(
+    update_once: Callable[[Any, tuple[Array, Array]], tuple[Any, dict[str, Array]]],
+    state: Any,
+    rows: Array,
+    key: Array,
+) -> tuple[Any, dict[str, Array]]:
+    """One gradient update for each batch of rows, with a key of its own; the metrics are those of the last."""
+    state, metrics = jax.lax.scan(update_once, state, (rows, jax.random.split(key, rows.shape[0])))
+    return state, {name: values[-1] for name, values in metrics.items()}

@@ -115,7 +115,9 @@ def test_the_command_trains_the_same_run(algorithm: str) -> None:
         ]
     for settings in variants:
         resolved = settings.resolve("Walker2d-v5", 6, 240_000, 4)
-        config = RunConfig("Walker2d-v5", algorithm, resolved, 240_000, seed=42, num_envs=4, wandb=True)
+        config = RunConfig(
+            "Walker2d-v5", algorithm, resolved, timesteps=240_000, seed=42, num_envs=4, wandb=True
+        )
         words = card.command(config, 6).split()
         assert words[:3] == ["geoact", "train", "Walker2d-v5"]
         options, parsed = cli._parse_train(words[2:], default)

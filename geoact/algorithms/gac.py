@@ -15,6 +15,7 @@ bound and the values run away; and the critic sees the action that was executed,
 the replay, the target and the actor loss alike (`critic_action=raw` is the other choice).
 """
 
+import functools
 from typing import NamedTuple
 
 import equinox as eqx
@@ -26,7 +27,7 @@ from jax import Array
 from geoact import sphere
 from geoact.algorithms.record import Algorithm
 from geoact.config import GACConfig
-from geoact.critics import critic_step, descend, polyak, split_rows, td_target
+from geoact.critics import critic_step, descend, polyak, scan_updates, split_rows, td_target
 from geoact.networks import TwinCritic
 from geoact.policies import GeometricOutput, GeometricPolicy
 
@@ -136,11 +137,6 @@ def build(config: GACConfig, obs_dim: int, action_dim: int) -> Algorithm:
             actor, critic, target, log_alpha, actor_optimizer, critic_optimizer, alpha_optimizer
         ), metrics
 
-    def update(state: GACState, rows: Array, key: Array) -> tuple[GACState, dict[str, Array]]:
-        keys = jax.random.split(key, rows.shape[0])
-        state, metrics = jax.lax.scan(update_once, state, (rows, keys))
-        return state, {name: values[-1] for name, values in metrics.items()}
-
     def act(state: GACState, obs: Array, noise: Array | None) -> Array:
         return state.actor.act(state.actor.outputs(obs), noise)
 
@@ -148,6 +144,6 @@ def build(config: GACConfig, obs_dim: int, action_dim: int) -> Algorithm:
         init=init,
         act=act,
         noise=lambda key, batch: sphere.uniform(key, batch, sphere_dim),
-        update=update,
+        update=functools.partial(scan_updates, update_once),
         policy=lambda state: state.actor.tensors(),
     )

@@ -9,6 +9,7 @@ every second one, and the density of the squashed Gaussian is in units of the bo
 entropy -d means the same whatever the environment's limits.
 """
 
+import functools
 from typing import NamedTuple
 
 import equinox as eqx
@@ -19,7 +20,7 @@ from jax import Array
 
 from geoact.algorithms.record import Algorithm
 from geoact.config import SACConfig
-from geoact.critics import critic_step, descend, polyak, split_rows, td_target
+from geoact.critics import critic_step, descend, polyak, scan_updates, split_rows, td_target
 from geoact.networks import TwinCritic
 from geoact.policies import TanhGaussianPolicy
 
@@ -102,15 +103,10 @@ def build(config: SACConfig, obs_dim: int, action_dim: int) -> Algorithm:
             actor, critic, target, log_alpha, actor_optimizer, critic_optimizer, alpha_optimizer
         ), metrics
 
-    def update(state: SACState, rows: Array, key: Array) -> tuple[SACState, dict[str, Array]]:
-        keys = jax.random.split(key, rows.shape[0])
-        state, metrics = jax.lax.scan(update_once, state, (rows, keys))
-        return state, {name: values[-1] for name, values in metrics.items()}
-
     return Algorithm(
         init=init,
         act=lambda state, obs, noise: state.actor.act(obs, noise),
         noise=noise,
-        update=update,
+        update=functools.partial(scan_updates, update_once),
         policy=lambda state: state.actor.tensors(),
     )

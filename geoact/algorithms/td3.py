@@ -7,6 +7,7 @@
 Hyperparameters are CleanRL's; noise is in units of the box [-1, 1].
 """
 
+import functools
 from typing import NamedTuple
 
 import equinox as eqx
@@ -17,7 +18,7 @@ from jax import Array
 
 from geoact.algorithms.record import Algorithm
 from geoact.config import TD3Config
-from geoact.critics import critic_step, descend, polyak, split_rows, td_target
+from geoact.critics import critic_step, descend, polyak, scan_updates, split_rows, td_target
 from geoact.networks import TwinCritic
 from geoact.policies import DeterministicPolicy
 
@@ -91,15 +92,10 @@ def build(config: TD3Config, obs_dim: int, action_dim: int) -> Algorithm:
         metrics = {"losses/critic": critic_loss, "losses/actor": state.actor_loss, "losses/value": value}
         return state, metrics
 
-    def update(state: TD3State, rows: Array, key: Array) -> tuple[TD3State, dict[str, Array]]:
-        keys = jax.random.split(key, rows.shape[0])
-        state, metrics = jax.lax.scan(update_once, state, (rows, keys))
-        return state, {name: values[-1] for name, values in metrics.items()}
-
     return Algorithm(
         init=init,
         act=lambda state, obs, noise: state.actor.act(obs, noise),
         noise=noise,
-        update=update,
+        update=functools.partial(scan_updates, update_once),
         policy=lambda state: state.actor.tensors(),
     )

@@ -23,7 +23,7 @@ def make_run(
 ) -> Path:
     """A run directory as training leaves it, with known numbers."""
     resolved = (settings or GACConfig()).resolve(env, 6, timesteps)
-    config = RunConfig(env, algorithm, resolved, timesteps, seed, threads=1)
+    config = RunConfig(env, algorithm, resolved, timesteps=timesteps, seed=seed, threads=1)
     run = runs.create_at(folder / name, config)
     rows = [
         {"step": timesteps // 2, "updates": 1, "charts/episodic_return": 1.0, "charts/episodes": 8},
@@ -83,7 +83,7 @@ def test_a_missing_directory_is_an_input_error(tmp_path: Path) -> None:
     ],
 )
 def test_a_run_is_described_by_what_differs(settings: GACConfig, said: str) -> None:
-    config = RunConfig("HalfCheetah-v4", "gac", settings.resolve("HalfCheetah-v4", 6, 8_000), 8_000)
+    config = RunConfig("HalfCheetah-v4", "gac", settings.resolve("HalfCheetah-v4", 6, 8_000), timesteps=8_000)
     assert collect.describe(config) == said
 
 

@@ -28,7 +28,7 @@ def folder(tmp_path: Path) -> Path:
     )
     # A run whose every free text is hostile: name, environment, reason, label.
     settings = GACConfig().resolve(HOSTILE, 6, 8_000)
-    config = RunConfig(HOSTILE, "gac", settings, 8_000, threads=1)
+    config = RunConfig(HOSTILE, "gac", settings, timesteps=8_000, threads=1)
     path = make_run(tmp_path / "runs", "&<b>hostile<")
     data = json.loads((path / "run.json").read_text())
     data["config"] = dataclasses.asdict(config)
