@@ -125,14 +125,15 @@ def run(out: Path, seed: int = 0, env: str = "HalfCheetah-v5", timesteps: int = 
 def _figure(out: Path, env: str, courses: dict[str, Course]) -> list[Path]:
     figure = style.new_figure(10.4, 3.5)
     kappa, value, returns = figure.subplots(1, 3)
-    for color, (name, course) in zip(
-        (style.COLORS[1], *style.COLORS[0:1], *style.COLORS[2:4]), courses.items()
-    ):
+    # Dashes where two forms lie on each other.
+    looks = {"free": (1, "-"), "softplus": (0, "-"), "published": (2, "--"), "entropy": (3, "-")}
+    for name, course in courses.items():
+        color, line = style.COLORS[looks[name][0]], looks[name][1]
         x = _series(course.rows, "updates")
-        kappa.plot(x, _series(course.rows, "policy/kappa"), color=color, label=name)
+        kappa.plot(x, _series(course.rows, "policy/kappa"), line, color=color, label=name)
         low, high = (_series(course.rows, f"policy/kappa_{end}") for end in ("min", "max"))
         kappa.fill_between(x, low, high, color=color, alpha=0.15, lw=0)
-        value.plot(x, _series(course.rows, "losses/value"), color=color, label=name)
+        value.plot(x, _series(course.rows, "losses/value"), line, color=color, label=name)
         scored = [row for row in course.rows if "charts/episodic_return" in row]
         returns.plot(
             _series(scored, "updates"),
