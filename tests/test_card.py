@@ -13,23 +13,12 @@ from geoact import card, cli, runtime
 from geoact.config import ALGORITHMS, GACConfig, RunConfig
 from geoact.errors import InputError
 from geoact.runs import Run
+from tests.test_cli import TINY
 
-QUICK = [
-    "--timesteps",
-    "64",
-    "--num-envs",
-    "2",
-    "--hidden-size",
-    "8",
-    "--batch-size",
-    "8",
-    "--buffer-size",
-    "100",
-]
 TRAIN = [
     "train",
     "tests.probes:Reach-v0",
-    *QUICK,
+    *TINY,
     "--evaluations",
     "2",
     "--eval-episodes",
