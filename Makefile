@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 
 BENCH := .venv-bench
 
-.PHONY: train test test-slow reliability test-peers check format lock clean
+.PHONY: train test test-slow reliability test-peers bench check format lock clean
 
 train: $(VENV)/.ready  ## train GAC on HalfCheetah-v5 for 240,000 transitions, evaluate it, draw its curve
 	@$(BIN)/geoact train HalfCheetah-v5 --timesteps 240000 --runs-dir runs
@@ -23,6 +23,9 @@ test-slow: $(VENV)/.ready  ## the long tests
 
 test-peers: $(BENCH)/.ready  ## what needs Stable-Baselines3, in an environment with PyTorch
 	$(BENCH)/bin/python -m pytest tests/test_agent.py
+
+bench: $(BENCH)/.ready  ## speed beside the peers and the machine, about 25 minutes; CASES="a b" for some, QUICK=1 to try
+	@$(BENCH)/bin/python -m benchmarks.run --cases $(CASES) $(if $(QUICK),--quick)
 
 reliability: $(VENV)/.ready  ## kills, full disks, damage, fuzzing, a soak: what a run survives; about ten minutes
 	@rm -rf results/reliability/tests.txt
