@@ -7,6 +7,7 @@ that were seconds apart, and stands with its median, smallest and largest value.
 """
 
 import json
+import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -220,8 +221,7 @@ VIEWS = {
 def case_table(results: Results, letter: str, stem: Path) -> str:
     """A case in Markdown (and as CSV beside its JSON)."""
     case, view = results.cases[letter], VIEWS[letter]
-    bounds = ["from", "to"]
-    columns = [*view.contexts.values(), "", view.unit, *bounds, "x geoact", "from ", "to "]
+    columns = [*view.contexts.values(), "", view.unit, "from", "to", "x geoact", "x from", "x to"]
     if letter == "b":
         columns += ["GFLOP/s", "share of roofline"]
     rows: list[list[Cell]] = []
@@ -242,8 +242,8 @@ def case_table(results: Results, letter: str, stem: Path) -> str:
         "from": number,
         "to": number,
         "x geoact": ".2f",
-        "from ": ".2f",
-        "to ": ".2f",
+        "x from": ".2f",
+        "x to": ".2f",
     }
     if letter == "b":
         formats |= {"GFLOP/s": ".1f", "share of roofline": ".3f"}
@@ -354,8 +354,15 @@ def write(folder: Path, page: Path) -> None:
         missing = f'Not measured yet: `make bench CASES="{letter}"`.'
         table = case_table(results, letter, folder / letter) if letter in results.cases else missing
         text = fill_in(text, letter, table)
-    draw(results, folder / "ratios")
-    page.write_text(text)
+    figure = ""
+    if results.measurements("a") or results.measurements("b"):
+        png, _ = draw(results, folder / "ratios")
+        figure = f"![The vector step beside the peers', the update beside the roofline]({_link(png, page)})"
+    page.write_text(fill_in(text, "figure", figure))
+
+
+def _link(path: Path, page: Path) -> str:
+    return Path(os.path.relpath(path, page.parent)).as_posix()
 
 
 if __name__ == "__main__":

@@ -207,6 +207,7 @@ def start_seconds(spec: Spec, folder: Path) -> float:
 
 def measure_starts(name: str, case: Case, specs: list[Spec]) -> dict[str, Any]:
     """Fresh processes, in turn. The first round is thrown away: it reads the libraries from disk."""
+    say(f"{name}: starting {', '.join(f'{spec.contestant} ({spec.what})' for spec in specs)}")
     values: dict[Spec, list[float]] = {spec: [] for spec in specs}
     failed: dict[Spec, str] = {}
     with tempfile.TemporaryDirectory() as folder:

@@ -153,7 +153,7 @@ def normalized(make: Callable[[], gym.Env]) -> gym.Env:
     env = gym.wrappers.NormalizeObservation(gym.wrappers.ClipAction(make()))
     env = gym.wrappers.TransformObservation(env, lambda obs: np.clip(obs, -10, 10), env.observation_space)
     env = gym.wrappers.NormalizeReward(env, gamma=GAMMA)
-    return gym.wrappers.TransformReward(env, lambda reward: float(np.clip(reward, -10, 10)))
+    return gym.wrappers.TransformReward(env, lambda reward: np.clip(float(reward), -10.0, 10.0))
 
 
 class PPOLoop:

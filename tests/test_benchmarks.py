@@ -1,0 +1,136 @@
+"""The benchmark's arithmetic: the counted work of an update, and what the page says about given measurements."""
+
+import dataclasses
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from benchmarks import report, worker
+from benchmarks.cases import CASES, Spec
+from benchmarks.flops import flops, update_products
+from geoact import algorithms, environments
+from geoact.config import defaults
+from geoact.replay import row_width
+
+PAGE = Path(report.ROOT, "docs", "performance.md")
+
+
+def test_products_of_a_tiny_update_counted_by_hand():
+    # obs 3, action 1, width 5, batch 7. The actor's layers are 3-5, 5-5, 5-2; a critic's 4-5, 5-5, 5-1.
+    actor, critic, inner = 3 * 5 + 5 * 5 + 5 * 2, 4 * 5 + 5 * 5 + 5 * 1, 5 * 5 + 5 * 1
+    critic_work = actor + 2 * critic + 2 * (critic + critic + inner)
+    actor_work = actor + 2 * critic + 2 * (inner + 5 * 1) + actor + (5 * 5 + 5 * 2)
+    assert flops(update_products("sac", 3, 1, 5, 7)) == 2 * 7 * (critic_work + actor_work)
+
+
+@pytest.mark.parametrize("algorithm", ["sac", "gac"])
+def test_counted_work_is_what_xla_counts(algorithm: str):
+    obs_dim, action_dim = report.HALFCHEETAH
+    settings = defaults(algorithm).resolve("", action_dim, 10**6)
+    built = algorithms.build(settings, obs_dim, action_dim)
+    state = jax.eval_shape(built.init, jax.random.key(0))
+    rows = np.zeros((1, 256, row_width(obs_dim, action_dim)), np.float32)
+    compiled = jax.jit(built.update).lower(state, rows, jax.random.key(0)).compile()
+    counted = flops(update_products(algorithm, obs_dim, action_dim))
+    # XLA counts activations and optimisers too.
+    cost = compiled.cost_analysis()
+    assert cost is not None
+    assert 0.95 < counted / cost["flops"] < 1.0
+
+
+def test_halfcheetah_has_the_sizes_that_the_roofline_assumes():
+    env = environments.make("HalfCheetah-v5")
+    assert (env.observation_space.shape, env.action_space.shape) == ((17,), (6,))
+    env.close()
+
+
+def test_a_burst_counts_everything_it_did():
+    done: list[int] = []
+
+    def work(count: int) -> None:
+        time.sleep(0.001 * count)
+        done.append(count)
+
+    count, seconds = worker.burst(work, 0.05)
+    assert count == sum(done) and seconds >= 0.05 and 0.001 * count <= seconds
+
+
+def _write(folder: Path, letter: str, measured: dict[Spec, list[float]], failed: dict[Spec, str]) -> None:
+    group: dict[str, Any] = {
+        "measurements": [dataclasses.asdict(spec) | {"rounds": rounds} for spec, rounds in measured.items()],
+        "failed": [dataclasses.asdict(spec) | {"reason": reason} for spec, reason in failed.items()],
+    }
+    case = {
+        "title": "t",
+        "date": "today",
+        "cpu": "a processor",
+        "load_before": 0.0,
+        "seconds_per_turn": 1.0,
+        "versions": {"jax": "1"},
+        "groups": [group],
+    }
+    (folder / f"{letter}.json").write_text(json.dumps(case))
+
+
+def _row(page: str, *cells: str) -> list[str]:
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines()]
+    found = [row for row in rows if row[: len(cells)] == list(cells)]
+    assert len(found) == 1, f"{len(found)} rows begin with {cells}"
+    return found[0]
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> str:
+    """The page for a vector step on one core, and an update at a known share of the roofline."""
+    env = "HalfCheetah-v5"
+    step = {name: Spec(name, "vector step", (1,), env) for name in ("geoact", "sb3", "sbx")}
+    times = {step["geoact"]: [0.010, 0.010, 0.011], step["sb3"]: [0.020, 0.017, 0.011]}
+    _write(tmp_path, "a", times, {step["sbx"]: "exit code 1: no memory"})
+    update, products = Spec("geoact", "update", (1,), env), "products"
+    bare = {
+        Spec("numpy", products, (1,), env): [0.009, 0.008],
+        Spec("jax", products, (1,), env): [0.008, 0.010],
+    }
+    _write(tmp_path, "b", {update: [0.010, 0.010], **bare}, {})
+    text = PAGE.read_text()
+    target = tmp_path / "performance.md"
+    target.write_text(text)
+    report.write(tmp_path, target)
+    assert (tmp_path / "ratios.png").exists() and (tmp_path / "a.csv").exists()
+    return target.read_text()
+
+
+def test_numbers_on_the_page_are_the_measured_ones(page: str):
+    row = _row(page, "HalfCheetah-v5", "1", "Stable-Baselines3")
+    assert row[3:] == ["17.00", "11.00", "20.00", "1.70", "1.00", "2.00"]
+
+
+def test_targets_are_met_or_missed_by_the_median(page: str):
+    what = "vector step, HalfCheetah-v5, one core: Stable-Baselines3 / geoact"
+    assert _row(page, what) == [what, ">= 1.8 times", "1.70", "1.00", "2.00", "missed"]
+    share = "bare update, one core: share of the roofline"  # each round's fastest product pass: 8 ms of 10
+    assert _row(page, share) == [share, ">= 0.85", "0.80", "0.80", "0.80", "missed"]
+    assert report.TARGETS[0].met(report.Spread(1.2, 1.0, 1.3))
+    memory = next(target for target in report.TARGETS if not target.at_least)
+    assert memory.met(report.Spread(1.0, 1.0, 1.0)) and not memory.met(report.Spread(1.1, 0.9, 1.2))
+
+
+def test_what_was_not_measured_is_said(page: str):
+    assert "Not measured: SBX, vector step: exit code 1: no memory." in page
+    assert _row(page, "predict, one observation")[-1] == "not measured"
+    for letter in sorted(set(report.VIEWS) - {"a", "b"}):
+        assert f'Not measured yet: `make bench CASES="{letter}"`.' in page
+
+
+def test_every_case_has_its_place_on_the_page():
+    assert set(CASES) == set(report.VIEWS)
+    text = PAGE.read_text()
+    for part in ("targets", "figure", *CASES):
+        assert "new" in report.fill_in(text, part, "new")
+    with pytest.raises(ValueError, match="0 places"):
+        report.fill_in(text, "nothing", "new")
