@@ -209,7 +209,7 @@ VIEWS = {
             "width": "width",
             "envs": "environments",
             "updates": "updates per step",
-            "buffer": "buffer",
+            "filled": "transitions in the buffer",
         },
         "ms",
         lambda s: 1e3 * s,
@@ -248,7 +248,7 @@ def case_table(results: Results, letter: str, stem: Path) -> str:
     if letter == "b":
         formats |= {"GFLOP/s": ".1f", "share of roofline": ".3f"}
     elif letter == "g":
-        formats |= {"buffer": ","}
+        formats |= {"transitions in the buffer": ","}
     failed = [
         f"{label(f['contestant'])}, {f['what']}: {f['reason']}" for g in case["groups"] for f in g["failed"]
     ]

@@ -8,6 +8,7 @@ is thrown away. Raw numbers go to benchmarks/results/<case>.json, tables and fig
 """
 
 import argparse
+import contextlib
 import dataclasses
 import json
 import os
@@ -45,34 +46,32 @@ def environment(spec: Spec, cores: Cores) -> dict[str, str]:
     return env
 
 
+def pinned(cores: Cores) -> list[str]:
+    """In front of a command: it runs on these cores only, from its first instruction."""
+    return ["taskset", "--cpu-list", ",".join(map(str, cores))]
+
+
 class Worker:
     """A contestant's process (worker.py)."""
 
     def __init__(self, spec: Spec, cores: Cores):
+        given = json.dumps(dataclasses.asdict(spec) | {"cores": cores})
         self.stderr: IO[str] = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed by `end`)
         self.process = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "benchmarks.worker",
-                json.dumps(dataclasses.asdict(spec) | {"cores": cores}),
-            ],
+            [*pinned(cores), sys.executable, "-m", "benchmarks.worker", given],
             cwd=ROOT,
             env=environment(spec, cores),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.stderr,
             text=True,
-            preexec_fn=lambda: os.sched_setaffinity(0, cores),
         )
 
     def ask(self, seconds: float) -> None:
         """Begin a burst."""
         assert self.process.stdin is not None
-        try:
+        with contextlib.suppress(BrokenPipeError):  # it is dead: `answer` says so
             print(seconds, file=self.process.stdin, flush=True)
-        except BrokenPipeError:
-            raise Died(self.last_words()) from None
 
     def answer(self) -> dict[str, Any]:
         """Wait for what it says next."""
@@ -120,21 +119,21 @@ class Group:
         """The largest share of a core that the processes used whose turn it was not."""
 
     def __enter__(self) -> Self:
-        ready: set[int] = set()
+        ready: set[Worker] = set()
         for spec, workers in list(self.members.items()):
             try:
                 for worker in workers:
-                    if id(worker) not in ready:
+                    if worker not in ready:
                         worker.answer()
-                        ready.add(id(worker))
+                        ready.add(worker)
             except Died as reason:
-                self.drop(spec, reason)
+                self.failed[spec] = str(reason)
+                self.drop(spec)
         return self
 
-    def drop(self, spec: Spec, reason: Died) -> None:
-        self.failed[spec] = str(reason)
+    def drop(self, spec: Spec) -> None:
         del self.members[spec]
-        say(f"{spec.contestant} {spec.what} is out: {reason}")
+        say(f"{spec.contestant} {spec.what} is out: {self.failed[spec]}")
 
     def __exit__(self, *_: object) -> None:
         for worker in self.workers.values():
@@ -145,12 +144,16 @@ class Group:
         workers = self.members[spec]
         others = [w for w in self.workers.values() if w not in workers and w.process.poll() is None]
         before, started = sum(w.cpu() for w in others), time.perf_counter()
-        try:
-            for worker in workers:
-                worker.ask(seconds)
-            answers = [worker.answer() for worker in workers]
-        except Died as reason:
-            self.drop(spec, reason)
+        for worker in workers:
+            worker.ask(seconds)
+        answers: list[dict[str, Any]] = []
+        for worker in workers:  # all of them, so that none is left with an answer nobody read
+            try:
+                answers.append(worker.answer())
+            except Died as reason:
+                self.failed[spec] = str(reason)
+        if spec in self.failed:
+            self.drop(spec)
             return None
         used = sum(w.cpu() for w in others if w.process.poll() is None) - before
         self.idle = max(self.idle, used / (time.perf_counter() - started))
@@ -192,13 +195,12 @@ def start_seconds(spec: Spec, folder: Path) -> float:
         command = [geoact, "train", spec.env, *options]
     started = time.perf_counter()
     done = subprocess.run(
-        command,
+        [*pinned(spec.cores), *command],
         cwd=ROOT,
         env=environment(spec, spec.cores) | {"GEOACT_CACHE": str(cache)},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        preexec_fn=lambda: os.sched_setaffinity(0, spec.cores),
     )
     if done.returncode:
         raise Died(f"exit code {done.returncode}: {(done.stderr.strip() or 'nothing said').splitlines()[-1]}")

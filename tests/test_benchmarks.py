@@ -10,8 +10,8 @@ import jax
 import numpy as np
 import pytest
 
-from benchmarks import report, worker
-from benchmarks.cases import CASES, Spec
+from benchmarks import report, run, worker
+from benchmarks.cases import CASES, Case, Spec, quick
 from benchmarks.flops import flops, update_products
 from geoact import algorithms, environments
 from geoact.config import defaults
@@ -125,6 +125,23 @@ def test_what_was_not_measured_is_said(page: str):
     assert _row(page, "predict, one observation")[-1] == "not measured"
     for letter in sorted(set(report.VIEWS) - {"a", "b"}):
         assert f'Not measured yet: `make bench CASES="{letter}"`.' in page
+
+
+def test_a_contestant_that_dies_is_out_with_a_reason(capsys: pytest.CaptureFixture[str]):
+    """The others go on."""
+    good, bad = Spec("numpy", "products"), Spec("numpy", "products", env="Nope-v0")
+    found = run.measure_group("x", Case("x", [], rounds=2, seconds=0.01), [bad, good])
+    assert [(m["env"], len(m["rounds"])) for m in found["measurements"]] == [("HalfCheetah-v5", 2)]
+    assert [(f["env"], "Nope-v0" in f["reason"]) for f in found["failed"]] == [("Nope-v0", True)]
+    assert "round 2/2" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("letter", CASES)
+def test_the_page_can_tell_all_measurements_of_a_case_apart(letter: str):
+    fields = ("contestant", *report.VIEWS[letter].contexts)
+    for case in (CASES[letter], quick(CASES[letter])):
+        specs = [spec for group in case.groups for spec in group]
+        assert len({tuple(getattr(spec, field) for field in fields) for spec in specs}) == len(specs)
 
 
 def test_every_case_has_its_place_on_the_page():
