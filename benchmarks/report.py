@@ -254,8 +254,9 @@ def case_table(results: Results, letter: str, stem: Path) -> str:
     ]
     count = len(results.measurements(letter)[0]["rounds"]) if results.measurements(letter) else 0
     versions = ", ".join(f"{name} {number}" for name, number in case["versions"].items())
+    turn = "" if letter in "dh" else f" of {case['seconds_per_turn']:g} s"  # those are not timed in bursts
     note = (
-        f"{count} round(s) of {case['seconds_per_turn']:g} s, {case['date']}, load before {case['load_before']:g}, "
+        f"{count} round(s){turn}, {case['date']}, load before {case['load_before']:g}, "
         f"{case['cpu']}; {versions}."
     )
     note += "".join(f"\n\nNot measured: {line}." for line in failed)
@@ -308,8 +309,8 @@ def draw(results: Results, stem: Path) -> list[Path]:
         left.axvline(1.0, color="black", linewidth=0.8)
         left.set_yticks(range(len(places)), [f"{env}, {_COUNT[cores]}" for env, cores in places])
         left.invert_yaxis()
-        left.set_xlabel("time of a vector step / geoact's (dotted: target)")
-        left.legend(loc="lower right")
+        left.set_xlabel("vector step / geoact's (dotted: target)")
+        left.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3)
 
         names = ("geoact", "geoact-gac", "sbx", "sb3", "torch")
         for cores, color in zip((1, 2), COLORS):
@@ -321,8 +322,8 @@ def draw(results: Results, stem: Path) -> list[Path]:
         right.set_yticks(range(len(names)), [label(name) for name in names])
         right.invert_yaxis()
         right.set_xlim(0, None)
-        right.set_xlabel("bare update: share of the roofline (dotted: target)")
-        right.legend(loc="lower left")
+        right.set_xlabel("bare update / roofline (dotted: target)")
+        right.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2)
         return save_figure(figure, stem)
 
 
