@@ -30,6 +30,8 @@ ROOT = Path(__file__).parent.parent
 PACKAGES = ("geoact", "jax", "jaxlib", "numpy", "torch", "stable-baselines3", "sbx-rl", "gymnasium", "mujoco")
 PATIENCE = 600.0
 """Seconds after which a silent process is given up."""
+PAUSE = 0.1
+"""Seconds between turns: threads of BLAS and OpenMP wait awake for some hundredths of a second before they sleep."""
 
 
 class Died(Exception):
@@ -143,6 +145,7 @@ class Group:
         """One burst: seconds per operation (memory: bytes), or None where a process died."""
         workers = self.members[spec]
         others = [w for w in self.workers.values() if w not in workers and w.process.poll() is None]
+        time.sleep(PAUSE)
         before, started = sum(w.cpu() for w in others), time.perf_counter()
         for worker in workers:
             worker.ask(seconds)
