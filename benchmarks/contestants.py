@@ -88,7 +88,7 @@ class Geoact:
         training = self.training
         training.extend(count * training.config.num_envs)
         training.loop(lambda: False, lambda row: True)
-        jax.block_until_ready(training.state)
+        jax.block_until_ready(training.update.state)
 
     def updates(self, count: int) -> None:
         import jax
@@ -96,10 +96,10 @@ class Geoact:
         training = self.training
         training.replay.sample(training.rng, training._batches)
         for _ in range(count):
-            training.state = training._update.dispatch(training.state, training._batches, training.updates)
-            training._update.tensors()  # waits
+            training.update.dispatch(training._batches, training.updates)
+            training.update.tensors()  # waits
             training.updates += 1
-        jax.block_until_ready(training.state)
+        jax.block_until_ready(training.update.state)
 
     def predict(self, obs: np.ndarray) -> object:
         return self.agent.predict(obs)

@@ -4,9 +4,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+import pytest
 
 from geoact.critics import Batch, critic_step, polyak, td_target
-from geoact.networks import MLP, TwinCritic
+from geoact.networks import MLP, TwinCritic, product
 
 
 def batch(count: int = 4) -> Batch:
@@ -33,6 +34,22 @@ def test_networks_are_the_plain_numpy_loop():
         y = y @ np.asarray(layer.weight).T + np.asarray(layer.bias)
         y = np.maximum(y, 0.0) if i < 2 else y
     np.testing.assert_allclose(network(jnp.asarray(x)), y, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("fan_out", [3, 40])  # both orders of the weights' gradient
+def test_gradients_of_a_product_are_those_of_plain_differentiation(fan_out: int):
+    keys = jax.random.split(jax.random.key(3), 4)
+    weight = jax.random.normal(keys[0], (fan_out, 7))
+    inputs = jax.random.normal(keys[1], (9, 5)), jax.random.normal(keys[2], (9, 2))
+    slope = jax.random.normal(keys[3], (9, fan_out))
+
+    def plain(weight, *inputs):
+        return jnp.concatenate(inputs, axis=-1) @ weight.T
+
+    ours, theirs = jax.vjp(product, weight, *inputs), jax.vjp(plain, weight, *inputs)
+    np.testing.assert_array_equal(ours[0], theirs[0])
+    for gradient, expected in zip(ours[1](slope), theirs[1](slope), strict=True):
+        np.testing.assert_allclose(gradient, expected, rtol=1e-5, atol=1e-5)
 
 
 def test_layers_start_uniform_within_one_over_root_fan_in():

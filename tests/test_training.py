@@ -33,7 +33,7 @@ def start(config: RunConfig = CONFIG) -> Training:
 
 def fingerprint(training: Training) -> str:
     digest = hashlib.sha256()
-    for leaf in jax.tree.leaves(training.state):
+    for leaf in jax.tree.leaves(training.update.state):
         digest.update(np.asarray(leaf).tobytes())
     digest.update(training.replay.rows[: len(training.replay)].tobytes())
     digest.update(repr(training.rng.bit_generator.state).encode())
@@ -129,8 +129,8 @@ def test_nan_parameters_are_met_before_they_act():
     training = start()
     for _ in range(12):
         training.step_off_policy()
-    training.state = jax.tree.map(
-        lambda x: x * np.float32(np.nan) if x.dtype == np.float32 else x, training.state
+    training.update.state = jax.tree.map(
+        lambda x: x * np.float32(np.nan) if x.dtype == np.float32 else x, training.update.state
     )
     stored = len(training.replay)
     training.step_off_policy()  # acts with the last good parameters while the broken update runs

@@ -56,7 +56,7 @@ def trained(env: str, settings: AlgorithmConfig, timesteps: int) -> Training:
 
 @pytest.mark.parametrize("settings", [SAC, TD3], ids=["sac", "td3"])
 def test_values_of_reward_discount_termination_and_truncation(settings):
-    state = trained("Situations-v0", settings, 16_000).state
+    state = trained("Situations-v0", settings, 16_000).update.state
     for action in (-0.9, 0.0, 0.9):  # no action matters here
         first, second = state.critic(SITUATIONS, jnp.full((4, 2), action))
         np.testing.assert_allclose(first, VALUES, atol=0.12)
@@ -64,7 +64,7 @@ def test_values_of_reward_discount_termination_and_truncation(settings):
 
 
 def test_values_of_reward_discount_termination_and_truncation_by_ppo():
-    state = trained("Situations-v0", PPO, 40 * 512).state
+    state = trained("Situations-v0", PPO, 40 * 512).update.state
     np.testing.assert_allclose(state.value(SITUATIONS), VALUES, atol=0.12)
 
 

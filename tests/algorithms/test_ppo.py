@@ -171,7 +171,7 @@ def test_schedule_normalisation_and_policy_file(tmp_path):
     np.testing.assert_allclose(policy.tensors["obs_mean"], normalizer.observations.mean, rtol=1e-6)
     obs = np.array([[1000.0, 2.0], [5.0, 0.0]], np.float32)
     np.testing.assert_array_equal(policy(obs), training.policy(obs))
-    expected = training.algorithm.act(training.state, jnp.asarray(normalizer.obs(obs)), None)
+    expected = training.algorithm.act(training.update.state, jnp.asarray(normalizer.obs(obs)), None)
     np.testing.assert_allclose(policy.raw(obs), expected, atol=1e-5)
 
 

@@ -53,8 +53,8 @@ def test_a_bad_parameter_never_reaches_a_checkpoint(tmp_path):
 
     def spoil(row):
         if row["step"] >= 400:
-            target = jax.tree.map(lambda x: x * jnp.float32(jnp.nan), session.state.target)
-            session.state = session.state._replace(target=target)
+            target = jax.tree.map(lambda x: x * jnp.float32(jnp.nan), session.update.state.target)
+            session.update.state = session.update.state._replace(target=target)
 
     with pytest.raises(TrainingFailed, match=r"non-finite|became nan"):
         training.train(session, spoil)
