@@ -35,7 +35,6 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 from numpy.typing import NDArray
-from scipy.interpolate import CubicSpline
 from scipy.special import digamma, gammaln
 
 Floats = NDArray[np.float64]
@@ -228,6 +227,8 @@ def _coefficients(x: Floats, values: Floats) -> Floats:
     Coefficients rather than values and slopes, because differences of neighbouring values, taken in float32,
     would lose the slope.
     """
+    from scipy.interpolate import CubicSpline  # half a second, and most runs need no table
+
     spline = CubicSpline(x, values)
     return (spline.c * (x[1] - x[0]) ** np.arange(3, -1, -1)[:, None]).T.copy()
 

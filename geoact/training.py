@@ -35,7 +35,7 @@ import numpy as np
 from geoact import algorithms, backend, checkpoints, environments, runs
 from geoact.algorithms.record import Algorithm, State
 from geoact.checkpoints import Checkpointer, Snapshot
-from geoact.config import GACConfig, PPOConfig, RunConfig
+from geoact.config import GACConfig, OffPolicyConfig, PPOConfig, RunConfig
 from geoact.environments import EnvFactory, Environments
 from geoact.errors import FileFormatError, InputError, TrainingFailed
 from geoact.normalization import Normalizer
@@ -110,21 +110,20 @@ class CompiledUpdate:
     `rbg` generator, which costs less than the default inside a compiled program.
     """
 
-    def __init__(self, algorithm: Algorithm, state: State, data: Any, seed: int):
+    def __init__(self, algorithm: Algorithm, state: State, seed: int):
         self._leaves, self._structure = jax.tree.flatten(state)
-        shapes = jax.eval_shape(algorithm.update, state, data, jax.random.key(0, impl="rbg"))[1]
-        self._names = sorted(shapes)
-        structure, names = self._structure, self._names
+        self._names: list[str] = []
 
         def step(
             leaves: list[jax.Array], data: Any, count: jax.Array
         ) -> tuple[list[jax.Array], jax.Array, jax.Array]:
             key = jax.random.fold_in(jax.random.key(seed, impl="rbg"), count)
-            state, metrics = algorithm.update(jax.tree.unflatten(structure, leaves), data, key)
+            state, metrics = algorithm.update(jax.tree.unflatten(self._structure, leaves), data, key)
+            self._names = sorted(metrics)  # learned while tracing, once
             return (
                 jax.tree.leaves(state),
                 _ravel(algorithm.policy(state)),
-                jnp.stack([metrics[name] for name in names]),
+                jnp.stack([metrics[name] for name in self._names]),
             )
 
         self._step = jax.jit(step, donate_argnums=0)
@@ -202,16 +201,15 @@ class Training:
         self.config = config = RunConfig(**{**vars(config), "settings": settings})
         self.algorithm = algorithms.build(settings, self.envs.obs_dim, self.envs.action_dim)
         self.rng = np.random.default_rng([config.seed, 1])
-        state = self.algorithm.init(jax.random.key(config.seed))
+        state = jax.jit(self.algorithm.init)(jax.random.key(config.seed))
         tensors = {name: np.array(tensor) for name, tensor in self.algorithm.policy(state).items()}
-        data = (
+        if isinstance(settings, PPOConfig):
             self._prepare_on_policy(settings)
-            if isinstance(settings, PPOConfig)
-            else self._prepare_off_policy()
-        )
+        else:
+            self._prepare_off_policy(settings)
         tensors |= self.normalizer.tensors() if self.normalizer is not None else {}
         self.policy = Policy(policy_spec(config, self.envs), tensors)
-        self.update = CompiledUpdate(self.algorithm, state, data, config.seed)
+        self.update = CompiledUpdate(self.algorithm, state, config.seed)
         self.vector_steps = 0
         self.updates = 0
         self.best = -math.inf
@@ -241,16 +239,14 @@ class Training:
         """The replay, where there is one."""
         return None if isinstance(self.config.settings, PPOConfig) else self.replay
 
-    def _prepare_off_policy(self) -> np.ndarray:
+    def _prepare_off_policy(self, settings: OffPolicyConfig) -> None:
         """Replay and the batches drawn from it."""
-        settings, envs = self.config.settings, self.envs
-        assert not isinstance(settings, PPOConfig)
+        envs = self.envs
         self.replay = Replay(settings.buffer_size, envs.obs_dim, envs.action_dim)
         width = row_width(envs.obs_dim, envs.action_dim)
         self._batches = np.empty((settings.updates_per_step, settings.batch_size, width), np.float32)
-        return self._batches
 
-    def _prepare_on_policy(self, settings: PPOConfig) -> Any:
+    def _prepare_on_policy(self, settings: PPOConfig) -> None:
         """The rollout and what normalises it."""
         envs = self.envs
         self.rollout = RolloutBuffer(
@@ -260,7 +256,6 @@ class Training:
             envs.count, envs.obs_dim, settings.gamma, settings.normalize_obs, settings.normalize_reward
         )
         self.normalizer.see(envs.obs)
-        return self._rollout_data(0.0)
 
     def _rollout_data(self, learning_rate: float) -> Any:
         from geoact.algorithms.ppo import Rollout
