@@ -94,9 +94,9 @@ class Geoact:
         import jax
 
         training = self.training
-        training.replay.sample(training.rng, training._batches)
+        batches = training.replay.sample(training.rng, training._batches[0])
         for _ in range(count):
-            training.update.dispatch(training._batches, training.updates)
+            training.update.dispatch(batches, training.updates)
             training.update.tensors()  # waits
             training.updates += 1
         jax.block_until_ready(training.update.state)

@@ -2,13 +2,13 @@
 
 The off-policy loop, one vector step:
 
-    dispatch the update (asynchronous; batches drawn from replay as it is now)
-    act with the previous parameters, in NumPy (runtime.py), while the update runs
+    dispatch the update (asynchronous, behind the one before; batches drawn from replay as it is now)
+    wait for the update before it and take over its parameters
+    act with them, in NumPy (runtime.py), while the new update runs
     step the environments, add to replay
-    wait for the update, take over its parameters
 
 so that the environments always act with parameters one update old, deterministically, however fast either
-side is. Metrics leave the device only when they are logged.
+side is, and the numerics never wait for Python. Metrics leave the device only when they are logged.
 
 The on-policy loop, one vector step: act, step the environments, add to the rollout, with observations and
 rewards normalised as they come; when the rollout is full, learn from it and wait. A rollout that the run's
@@ -130,6 +130,7 @@ class CompiledUpdate:
         self._layout = {name: tensor.shape for name, tensor in algorithm.policy(state).items()}
         self._policy = algorithm.policy
         self._vector: jax.Array | None = None
+        self._vector_before: jax.Array | None = None
         self._metrics: jax.Array | None = None
         self._restored: Row = {}
 
@@ -143,7 +144,12 @@ class CompiledUpdate:
         self._leaves = jax.tree.leaves(state)
 
     def dispatch(self, data: Any, count: int) -> None:
-        """Start update number `count` and return at once."""
+        """Start update number `count` as soon as the one before is done, and return at once.
+
+        `data` is read until then: it must not change before the next update has been dispatched and
+        `tensors_before` has returned.
+        """
+        self._vector_before = self._vector
         self._leaves, self._vector, self._metrics = self._step(self._leaves, data, np.uint32(count))
 
     def restore(self, state: State, metrics: Row) -> None:
@@ -151,10 +157,16 @@ class CompiledUpdate:
         self.state = state
         self._vector, self._metrics, self._restored = _ravel(self._policy(state)), None, metrics
 
-    def tensors(self) -> Tensors:
-        """Wait for the update and view its policy."""
-        assert self._vector is not None
-        flat = np.asarray(self._vector)
+    def tensors_before(self) -> Tensors | None:
+        """Wait for the update before the last and view its policy, if there was one."""
+        return None if self._vector_before is None else self._view(self._vector_before)
+
+    def tensors(self) -> Tensors | None:
+        """Wait for the last update and view its policy, if there was one."""
+        return None if self._vector is None else self._view(self._vector)
+
+    def _view(self, vector: jax.Array) -> Tensors:
+        flat = np.asarray(vector)
         tensors, start = {}, 0
         for name, shape in self._layout.items():
             size = math.prod(shape)
@@ -244,7 +256,7 @@ class Training:
         envs = self.envs
         self.replay = Replay(settings.buffer_size, envs.obs_dim, envs.action_dim)
         width = row_width(envs.obs_dim, envs.action_dim)
-        self._batches = np.empty((settings.updates_per_step, settings.batch_size, width), np.float32)
+        self._batches = np.empty((2, settings.updates_per_step, settings.batch_size, width), np.float32)
 
     def _prepare_on_policy(self, settings: PPOConfig) -> None:
         """The rollout and what normalises it."""
@@ -280,7 +292,9 @@ class Training:
             1, min(settings.learning_starts, config.vector_steps // 5)
         )
         if learning:
-            self.update.dispatch(self.replay.sample(self.rng, self._batches), self.updates)
+            batches = self._batches[self.vector_steps % 2]  # the other one may still be read
+            self.update.dispatch(self.replay.sample(self.rng, batches), self.updates)
+            self.policy.tensors = self.update.tensors_before() or self.policy.tensors
             raw = self.policy.raw(self.envs.obs, self.policy.noise(self.rng, config.num_envs))
         else:
             raw = self.rng.uniform(-1.0, 1.0, (config.num_envs, self.envs.action_dim)).astype(np.float32)
@@ -291,7 +305,6 @@ class Training:
         self.episodes += step.episodes
         self.vector_steps += 1
         if learning:
-            self.policy.tensors = self.update.tensors()
             self.updates += settings.updates_per_step
 
     def step_on_policy(self) -> None:
@@ -314,8 +327,12 @@ class Training:
             data = self._rollout_data(settings.learning_rate * (1.0 - done / rollouts))
             self.update.dispatch(data, self.updates)
             self.updates += settings.epochs * settings.minibatches
-            tensors = self.update.tensors()
+            tensors = self.update.tensors() or tensors
         self.policy.tensors = tensors | normalizer.tensors()
+
+    def catch_up(self) -> None:
+        """Wait for the last update and take over its parameters."""
+        self.policy.tensors = self.policy.tensors | (self.update.tensors() or {})
 
     def loop(self, stop: Callable[[], bool], emit: Callable[[Row], bool]) -> bool:
         """Collect and learn until the run is complete (True) or asked to stop (False)."""
@@ -324,16 +341,20 @@ class Training:
         started = time.perf_counter() - self.elapsed
         while self.vector_steps < total:
             step()
-            self.elapsed = time.perf_counter() - started
+            asked = stop()
             evaluating = due(self.vector_steps, config.evaluations, total)
-            if evaluating or due(self.vector_steps, config.log_points, total):
+            logging = evaluating or due(self.vector_steps, config.log_points, total)
+            if asked or logging:
+                self.catch_up()
+            self.elapsed = time.perf_counter() - started
+            if logging:
                 row = self._row()
                 if evaluating:
                     row |= self._evaluate()
                     started = time.perf_counter() - self.elapsed
                 if not emit(row):
                     return False
-            if stop():
+            if asked:
                 return False
             self.checkpoint_if_due()
         return True
@@ -368,12 +389,11 @@ class Training:
         try:
             state = checkpoints.unflatten(self.update.state, _below("state.", arrays))
             self.update.restore(state, dict(facts["metrics"]))
-            tensors = self.update.tensors()
+            self.catch_up()
             if self.normalizer is not None:
                 self.normalizer.restore(_below("normalizer.", arrays))
                 self.rollout.restore(_below("rollout.", arrays))
-                tensors |= self.normalizer.tensors()
-            self.policy.tensors = tensors
+                self.policy.tensors = self.policy.tensors | self.normalizer.tensors()
             self.rng.bit_generator.state = facts["generator"]
             self.vector_steps, self.updates = int(facts["vector_steps"]), int(facts["updates"])
             self.best = -math.inf if facts["best"] is None else float(facts["best"])

@@ -25,7 +25,7 @@ def run(env: str, algorithm: str, repeats: int, steps: int = 100) -> dict[str, f
     config = RunConfig(env=env, algorithm=algorithm, settings=settings, timesteps=10**7, threads=1)
     training = Training(config, environments.factory(env))
     envs, replay, policy, rng = training.envs, training.replay, training.policy, training.rng
-    batches, update = training._batches, training.update
+    batches, update = training._batches[0], training.update
     idle = np.zeros((config.num_envs, envs.action_dim), np.float32)
 
     def step_environments() -> None:
