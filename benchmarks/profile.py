@@ -10,7 +10,7 @@ the end of Python's dispatch, and look long for that. Prints a table, also into 
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import defaultdict
 from pathlib import Path
 
 from geoact import backend
@@ -25,6 +25,10 @@ UPDATES = 50
 
 def kind(name: str) -> str:
     return next(kind for kind, starts in KINDS.items() if name.startswith(starts))
+
+
+def longest(times: dict[str, float]) -> list[tuple[str, float]]:
+    return sorted(times.items(), key=lambda item: -item[1])
 
 
 def operations(folder: str) -> list[tuple[str, float]]:
@@ -80,8 +84,8 @@ def main() -> None:
                 update()
             whole = 1e3 * (time.perf_counter() - started) / UPDATES
         found = operations(folder)
-    busy: Counter[str] = Counter()
-    by_name: Counter[str] = Counter()
+    busy: dict[str, float] = defaultdict(float)
+    by_name: dict[str, float] = defaultdict(float)
     for name, milliseconds in found:
         busy[kind(name)] += milliseconds / UPDATES
         by_name[name] += milliseconds / UPDATES
@@ -93,14 +97,14 @@ def main() -> None:
         f"{'kind':<44}{'ms':>8}{'share of all work':>20}",
     ]
     total = sum(busy.values())
-    lines += [f"{name:<44}{ms:8.3f}{ms / total:20.0%}" for name, ms in busy.most_common()]
+    lines += [f"{name:<44}{ms:8.3f}{ms / total:20.0%}" for name, ms in longest(busy)]
     lines += [
         f"{'all operations':<44}{total:8.3f}",
         f"{'per core, of the traced time':<44}{'':8}{total / cores / whole:20.0%}",
         "",
         "the longest operations, ms",
     ]
-    lines += [f"{name:<44}{ms:8.3f}" for name, ms in by_name.most_common(30)]
+    lines += [f"{name:<44}{ms:8.3f}" for name, ms in longest(by_name)[:30]]
     text = "\n".join(lines) + "\n"
     print(text, end="")
     Path(__file__).with_name("results").mkdir(exist_ok=True)
