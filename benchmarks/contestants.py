@@ -97,7 +97,7 @@ class Geoact:
         batches = training.replay.sample(training.rng, training._batches[0])
         for _ in range(count):
             training.update.dispatch(batches, training.updates)
-            training.update.tensors()  # waits
+            training.update.tensors_before()  # waits for the update before, as the training loop does
             training.updates += 1
         jax.block_until_ready(training.update.state)
 
