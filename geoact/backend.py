@@ -19,6 +19,9 @@ def set_threads(threads: int) -> None:
         flags = os.environ.get("XLA_FLAGS", "")
         if "xla_cpu_multi_thread_eigen" not in flags:
             os.environ["XLA_FLAGS"] = f"{flags} --xla_cpu_multi_thread_eigen=false".strip()
+    if hasattr(os, "sched_getaffinity") and len(os.sched_getaffinity(0)) == 1:
+        # On a single core nothing can run beside the update: another thread for it only costs the change.
+        os.environ.setdefault("JAX_CPU_ENABLE_ASYNC_DISPATCH", "0")
 
 
 def cache_folder() -> Path:
