@@ -3,7 +3,7 @@
     delta_t = reward + gamma * (1 - terminated) * V(next_obs) - V(obs)
     A_t     = delta_t + gamma * lambda * (1 - terminated) * (1 - truncated) * A_{t+1}
     actor   -E[ min( ratio * A, clip(ratio, 1 - c, 1 + c) * A ) ] - entropy_weight * H,  ratio = pi / pi_old
-    value   1/2 E[ max( (V - R)^2, (V_old + clip(V - V_old, -c, c) - R)^2 ) ],  R = A + V_old
+    value   E[ (V_old + clip(V - V_old, -c, c) - R)^2 ],  R = A + V_old
 
 `next_obs` is the true next observation, so a truncated episode bootstraps the value of its last observation
 and a terminated one nothing. One call learns from a whole rollout: values and old log-probabilities under
@@ -11,8 +11,10 @@ the parameters that acted, advantages, then `epochs` passes over shuffled miniba
 
 Hyperparameters and details are CleanRL's: orthogonal starting weights, Adam with epsilon 1e-5, advantages
 normalised per minibatch, gradients clipped to a norm over both networks together. Deviations: actions are
-in units of the box [-1, 1], and truncation bootstraps, where CleanRL treats it as termination. Observations
-and rewards arrive normalised (normalization.py).
+in units of the box [-1, 1]; truncation bootstraps, where CleanRL treats it as termination; and the value loss is
+Stable-Baselines3's, that of the clipped value alone, where CleanRL takes half the larger of it and the unclipped one,
+which made a weaker baseline on Hopper (results/baselines). Observations and rewards arrive normalised
+(normalization.py).
 """
 
 from typing import NamedTuple
@@ -102,7 +104,7 @@ def build(config: PPOConfig, obs_dim: int, action_dim: int) -> Algorithm:
         value = value_network(samples.obs)
         goal = samples.advantage + samples.value
         near = samples.value + jnp.clip(value - samples.value, -config.clip, config.clip)
-        value_loss = 0.5 * jnp.mean(jnp.maximum((value - goal) ** 2, (near - goal) ** 2))
+        value_loss = jnp.mean((near - goal) ** 2)
 
         entropy = actor.entropy()
         metrics = {
