@@ -15,13 +15,16 @@ No JAX here: listing and reading runs must be quick.
 
 import errno
 import fcntl
+import importlib
 import importlib.metadata
 import json
 import os
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Literal
 
 import numpy as np
@@ -194,6 +197,18 @@ class Lock:
         self._file.close()
 
 
+def _tensorboard() -> ModuleType:
+    """tensorboardX, without PyTorch, which it would import (two seconds) where that is installed and not use."""
+    hide = "torch" not in sys.modules
+    if hide:
+        sys.modules["torch"] = None  # type: ignore[assignment]
+    try:
+        return importlib.import_module("tensorboardX")
+    finally:
+        if hide:
+            del sys.modules["torch"]
+
+
 class Recorder:
     """Writes a run's metrics: metrics.jsonl, TensorBoard and, where asked, Weights & Biases.
 
@@ -203,8 +218,6 @@ class Recorder:
 
     def __init__(self, run: Run, first_step: int = 0):
         """`first_step`: later steps that TensorBoard may have seen before an interruption do not count."""
-        from tensorboardX import SummaryWriter
-
         self._wandb = None
         config = run.config()
         if config.wandb:
@@ -218,7 +231,7 @@ class Recorder:
                 config=config.to_json(),
             )
         self._file = open(run.path / "metrics.jsonl", "ab")  # noqa: SIM115 (closed in close)
-        self._board = SummaryWriter(str(run.path), purge_step=first_step or None)
+        self._board = _tensorboard().SummaryWriter(str(run.path), purge_step=first_step or None)
 
     def write(self, row: dict[str, float]) -> None:
         """Append one row; it must have a `step`."""
