@@ -12,9 +12,8 @@ the parameters that acted, advantages, then `epochs` passes over shuffled miniba
 Hyperparameters and details are CleanRL's: orthogonal starting weights, Adam with epsilon 1e-5, advantages
 normalised per minibatch, gradients clipped to a norm over both networks together. Deviations: actions are
 in units of the box [-1, 1]; truncation bootstraps, where CleanRL treats it as termination; and the value loss is
-Stable-Baselines3's, that of the clipped value alone, where CleanRL takes half the larger of it and the unclipped one,
-which made a weaker baseline on Hopper (results/baselines). Observations and rewards arrive normalised
-(normalization.py).
+Stable-Baselines3's, that of the clipped value alone, where CleanRL takes half the larger of it and the unclipped one
+(results/baselines has runs of both). Observations and rewards arrive normalised (normalization.py).
 """
 
 from typing import NamedTuple
