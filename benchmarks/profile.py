@@ -7,7 +7,7 @@ Tracing itself costs some time; shares are meant, not milliseconds. On one core 
 the end of Python's dispatch, and look long for that. Prints a table, also into `results/profile-<cores>.txt`.
 """
 
-import sys
+import argparse
 import tempfile
 import time
 from collections import defaultdict
@@ -53,7 +53,9 @@ def operations(folder: str) -> list[tuple[str, float]]:
 
 
 def main() -> None:
-    cores = int(sys.argv[1])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("cores", type=int, choices=(1, 2))
+    cores: int = parser.parse_args().cores
     backend.set_threads(1 if cores == 1 else 0)
     import jax
 
