@@ -32,7 +32,7 @@ reliability: $(VENV)/.ready  ## kills, full disks, damage, fuzzing, a soak: what
 	@$(BIN)/python tests/reliability/kills.py --out results/reliability/kills.txt
 	@$(BIN)/python tests/reliability/cost.py --out results/reliability/checkpoint_cost.txt
 	@$(BIN)/python -m pytest tests/reliability -m "slow or not slow" -vv -s -p no:cacheprovider \
-	  | grep -E "PASSED|FAILED|ERROR|soak:|fuzz:|passed|failed" | tee results/reliability/tests.txt
+	  | grep -E "PASSED|FAILED|ERROR|soak:|fuzz:|concurrent:|passed|failed" | tee results/reliability/tests.txt
 	@echo; echo "summary"; cat results/reliability/kills.txt results/reliability/checkpoint_cost.txt; \
 	 tail -1 results/reliability/tests.txt; ! grep -qE "FAILED|ERROR" results/reliability/tests.txt
 

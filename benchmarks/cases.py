@@ -4,13 +4,16 @@ The specs of a group take turns on the same cores within seconds, so that only r
 """
 
 import dataclasses
-import os
 from dataclasses import dataclass
+
+from geoact.machine import available_cores
 
 Cores = tuple[int, ...]
 
-ALL: Cores = tuple(sorted(os.sched_getaffinity(0))[:2])
+ALL: Cores = tuple(available_cores()[:2])
 ONE: Cores = ALL[-1:]  # the first core has the interrupts
+ONE_AND_ALL = tuple(dict.fromkeys((ONE, ALL)))
+"""Where there is one core only, nothing is measured twice."""
 
 
 @dataclass(frozen=True)
@@ -72,14 +75,14 @@ def _growth() -> list[list[Spec]]:
 CASES = {
     "a": Case(
         "whole vector step",
-        [[Spec(c, "vector step", cores, env) for c in OFF_POLICY] for cores in (ONE, ALL) for env in TASKS],
+        [[Spec(c, "vector step", cores, env) for c in OFF_POLICY] for cores in ONE_AND_ALL for env in TASKS],
     ),
     "b": Case(
         "bare update",
         [
             [Spec(c, "update", cores) for c in OFF_POLICY]
             + [Spec(library, "products", cores) for library in ("numpy", "torch", "jax")]
-            for cores in (ONE, ALL)
+            for cores in ONE_AND_ALL
         ],
         rounds=7,
     ),

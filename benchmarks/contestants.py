@@ -53,8 +53,9 @@ class Geoact:
     """SAC or GAC, as `geoact train` runs them (without evaluations and checkpoints)."""
 
     def __init__(self, spec: Spec):
-        from geoact.config import OffPolicyConfig, RunConfig, defaults
-        from geoact.training import Training
+        from geoact.config import CriticConfig, NetworkConfig, OffPolicyConfig, RunConfig, defaults
+        from geoact.training.off_policy import OffPolicyLearner
+        from geoact.training.session import Session
 
         algorithm = "gac" if spec.contestant == "geoact-gac" else "sac"
         settings = defaults(algorithm)
@@ -62,7 +63,8 @@ class Geoact:
         settings = dataclasses.replace(
             settings,
             batch_size=spec.batch,
-            hidden_size=spec.width,
+            actor=NetworkConfig((spec.width,) * 2),
+            critic=CriticConfig(hidden_sizes=(spec.width,) * 2),
             updates_per_step=spec.updates,
             buffer_size=spec.buffer,
             learning_starts=0,
@@ -77,29 +79,31 @@ class Geoact:
             log_points=1,
         )
         self.algorithm = algorithm
-        self.training = Training(config, environments.factory(spec.env))
+        self.session = Session(config, environments.factory(spec.env))
+        assert isinstance(self.session.learner, OffPolicyLearner)
+        self.learner = self.session.learner
 
     def add(self, rows: Transitions) -> None:
-        self.training.replay.add(*rows)
+        self.learner.replay.add(*rows)
 
     def vector_steps(self, count: int) -> None:
         import jax
 
-        training = self.training
-        training.extend(count * training.config.num_envs)
-        training.loop(lambda: False, lambda row: True)
-        jax.block_until_ready(training.update.state)
+        session = self.session
+        session.change_total(session.timesteps + count * session.config.num_envs)
+        session.train()
+        jax.block_until_ready(self.learner.core.update.state)
 
     def updates(self, count: int) -> None:
         import jax
 
-        training = self.training
-        batches = training.replay.sample(training.rng, training._batches[0])
+        core = self.learner.core
+        batches = self.learner._sample()
         for _ in range(count):
-            training.update.dispatch(batches, training.updates)
-            training.update.tensors_before()  # waits for the update before, as the training loop does
-            training.updates += 1
-        jax.block_until_ready(training.update.state)
+            core.update.dispatch(batches, core.updates)
+            core.update.tensors_before()  # waits for the update before, as the training loop does
+            core.updates += 1
+        jax.block_until_ready(core.update.state)
 
     def predict(self, obs: np.ndarray) -> object:
         return self.agent.predict(obs)
@@ -111,7 +115,7 @@ class Geoact:
             import geoact
 
             with tempfile.TemporaryDirectory() as folder:
-                self._agent = geoact.load(self.training.policy.save(folder))
+                self._agent = geoact.load(self.session.policy.save(folder))
         return self._agent
 
 
@@ -122,7 +126,7 @@ class Peer:
         import torch
         from stable_baselines3.common.vec_env import DummyVecEnv
 
-        from results.baselines import peers
+        from benchmarks import peers
 
         torch.set_num_threads(len(spec.cores))
         settings = peers.sac_settings(ROLLOUT) | {
@@ -252,7 +256,7 @@ def rollouts(spec: Spec) -> Operation:
     """PPO: collect 2,048 transitions and learn from them, 10 epochs of minibatches of 64."""
     if spec.contestant == "geoact":
         from geoact.config import PPOConfig, RunConfig
-        from geoact.training import Training
+        from geoact.training.session import Session
 
         settings = PPOConfig(rollout=ROLLOUT, minibatches=ROLLOUT // MINIBATCH, epochs=EPOCHS)
         config = RunConfig(
@@ -264,12 +268,12 @@ def rollouts(spec: Spec) -> Operation:
             evaluations=0,
             log_points=1,
         )
-        training = Training(config, environments.factory(spec.env))
+        session = Session(config, environments.factory(spec.env))
 
         def run(count: int) -> None:
-            if training.timesteps:
-                training.extend(count * ROLLOUT)
-            training.loop(lambda: False, lambda row: True)
+            if session.timesteps:
+                session.change_total(session.timesteps + count * ROLLOUT)
+            session.train()
 
         return run
     import torch
@@ -282,7 +286,7 @@ def rollouts(spec: Spec) -> Operation:
         return _repeat(loop.rollout)
     from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
-    from results.baselines import peers
+    from benchmarks import peers
 
     envs = VecNormalize(DummyVecEnv(makers(spec)), norm_obs=True, norm_reward=True, gamma=0.99)
     # The rate falls over the run: of a long one this is the beginning.

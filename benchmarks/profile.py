@@ -13,7 +13,7 @@ import time
 from collections import defaultdict
 from pathlib import Path
 
-from geoact import backend
+from geoact.training import backend
 
 KINDS = {
     "matrix products": ("ynn_fusion", "dot"),
@@ -64,14 +64,14 @@ def main() -> None:
     from benchmarks.flops import flops, update_products
 
     contestant = Geoact(Spec("geoact", "update", ONE if cores == 1 else ALL))
-    training = contestant.training
-    batches = training.replay.rows[:256].reshape(1, 256, -1)
+    core = contestant.learner.core
+    batches = contestant.learner.replay.rows[:256].reshape(1, 256, -1)
     batches[:] = 0.1
 
     def update() -> None:
-        training.update.dispatch(batches, training.updates)
-        training.update.tensors()
-        training.updates += 1
+        core.update.dispatch(batches, core.updates)
+        core.update.tensors()
+        core.updates += 1
 
     for _ in range(UPDATES):
         update()

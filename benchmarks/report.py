@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.flops import flops, update_products
 from geoact.report.style import COLORS, drawing, new_figure, save_figure
-from geoact.report.tables import Cell, write_table
+from geoact.report.tables import Value, write_table
 
 ROOT = Path(__file__).parent.parent
 HALFCHEETAH = (17, 6)
@@ -224,13 +224,13 @@ def case_table(results: Results, letter: str, stem: Path) -> str:
     columns = [*view.contexts.values(), "", view.unit, "from", "to", "x geoact", "x from", "x to"]
     if letter == "b":
         columns += ["GFLOP/s", "share of roofline"]
-    rows: list[list[Cell]] = []
+    rows: list[list[Value]] = []
     for m in results.measurements(letter):
         context = {field: m[field] for field in view.contexts}
         value = spread([view.shown(x) for x in m["rounds"]])
         ratio = results.ratio(letter, m["contestant"], "geoact", **context)
         cells = [len(v) if isinstance(v, list) else v for v in context.values()]
-        row: list[Cell] = [*cells, label(m["contestant"], m["what"]), *value, *(ratio or (None, None, None))]
+        row: list[Value] = [*cells, label(m["contestant"], m["what"]), *value, *(ratio or (None, None, None))]
         if letter == "b":
             work = flops_of("gac" if m["contestant"] == "geoact-gac" else "sac")
             share = results.roofline_share(m["contestant"], m["cores"]) if m["what"] == "update" else None
@@ -264,7 +264,7 @@ def case_table(results: Results, letter: str, stem: Path) -> str:
 
 
 def target_table(results: Results, stem: Path) -> str:
-    rows: list[list[Cell]] = []
+    rows: list[list[Value]] = []
     for target in TARGETS:
         value = target.value(results)
         goal = f"{'>=' if target.at_least else '<='} {target.goal:g} {target.unit}".strip()
@@ -279,7 +279,7 @@ def _table(
     stem: Path,
     title: str,
     columns: Sequence[str],
-    rows: Sequence[Sequence[Cell]],
+    rows: Sequence[Sequence[Value]],
     note: str,
     formats: dict[str, str],
 ) -> str:

@@ -24,7 +24,7 @@ from typing import IO, Any, Self
 
 from benchmarks import report
 from benchmarks.cases import ALL, CASES, Case, Cores, Spec, quick
-from geoact.files import write_bytes
+from geoact.storage.files import write_bytes
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("geoact", "jax", "jaxlib", "numpy", "torch", "stable-baselines3", "sbx-rl", "gymnasium", "mujoco")

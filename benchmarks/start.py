@@ -10,7 +10,7 @@ import sys
 
 from stable_baselines3.common.env_util import make_vec_env
 
-from results.baselines.peers import sac_model, sac_settings
+from benchmarks.peers import sac_model, sac_settings
 
 if __name__ == "__main__":
     # Still warming up at the second step (8 < 9), so that a peer need not compile its acting yet.

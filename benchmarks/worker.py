@@ -43,7 +43,7 @@ def main() -> None:
         print(json.dumps(answer), file=answers, flush=True)
 
     if spec.contestant.startswith("geoact"):
-        from geoact import backend
+        from geoact.training import backend
 
         backend.set_threads(1 if len(spec.cores) == 1 else 0)  # as `geoact train` does, before NumPy is there
     from benchmarks.contestants import operation

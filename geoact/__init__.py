@@ -13,27 +13,18 @@ Names are imported on first use, so that `geoact.runtime` works without JAX and 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from geoact.agent import GAC, PPO, SAC, TD3, Agent, load
-    from geoact.config import GACConfig, PPOConfig, SACConfig, TD3Config
+    from geoact.agent import Agent, load, resume
+    from geoact.config import CriticConfig, GACConfig, PPOConfig, RunOptions, SACConfig, TD3Config
     from geoact.errors import FileFormatError, InputError, TrainingFailed
+    from geoact.policies import NetworkConfig
 
-__version__ = "0.1.0"
+    # For editors. Every algorithm of the registry has its class, listed here or not.
+    GAC: type[Agent]
+    SAC: type[Agent]
+    TD3: type[Agent]
+    PPO: type[Agent]
 
-_HOME = {
-    "GAC": "geoact.agent",
-    "PPO": "geoact.agent",
-    "SAC": "geoact.agent",
-    "TD3": "geoact.agent",
-    "Agent": "geoact.agent",
-    "load": "geoact.agent",
-    "GACConfig": "geoact.config",
-    "PPOConfig": "geoact.config",
-    "SACConfig": "geoact.config",
-    "TD3Config": "geoact.config",
-    "FileFormatError": "geoact.errors",
-    "InputError": "geoact.errors",
-    "TrainingFailed": "geoact.errors",
-}
+__version__ = "0.2.0"
 
 __all__ = [
     "GAC",
@@ -41,20 +32,32 @@ __all__ = [
     "SAC",
     "TD3",
     "Agent",
+    "CriticConfig",
     "FileFormatError",
     "GACConfig",
     "InputError",
+    "NetworkConfig",
     "PPOConfig",
+    "RunOptions",
     "SACConfig",
     "TD3Config",
     "TrainingFailed",
     "load",
+    "resume",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'geoact' has no attribute {name!r}")
     import importlib
 
-    return getattr(importlib.import_module(_HOME[name]), name)
+    if name in ("Agent", "load", "resume"):
+        return getattr(importlib.import_module("geoact.agent"), name)
+    if name[:1].isupper():
+        for module in ("geoact.config", "geoact.errors"):
+            found = getattr(importlib.import_module(module), name, None)
+            if found is not None:
+                return found
+        entries = importlib.import_module("geoact.config").REGISTRY.values()
+        if any(entry.agent == name for entry in entries):
+            return importlib.import_module("geoact.agent").agent_class(name)
+    raise AttributeError(f"module 'geoact' has no attribute {name!r}")

@@ -1,168 +1,312 @@
-"""The facade in the ecosystem's habit: `GAC(env).learn(steps).predict(obs)`, `save`, `load`.
+"""The facade in the ecosystem's habit: `GAC(env).learn(steps).predict(obs)`, `save`, `load`, `resume`.
 
-An agent made with an environment can learn; one that was loaded can act.
+An agent made with an environment can learn; one that was loaded from a policy can act, and one that was loaded from
+a run can do both. Nothing stays open between calls of `learn`: no environment, no process, no lock.
 """
 
-from collections.abc import Callable
+import dataclasses
+import functools
+import signal
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import gymnasium as gym
 import numpy as np
 
 from geoact import environments, runtime
-from geoact.config import AlgorithmConfig, GACConfig, PPOConfig, RunConfig, SACConfig, TD3Config
+from geoact.config import REGISTRY, AlgorithmConfig, RunConfig, RunOptions, entry
+from geoact.environments import EnvFactory
 from geoact.errors import InputError
 from geoact.runtime import Policy
-from geoact.training import Callback, Evaluation, Training, evaluate, start, train
+from geoact.storage import checkpoints, runs
+from geoact.training import session as sessions
+from geoact.training.evaluation import Evaluation, evaluate
+from geoact.training.session import Callback, Session
+
+EnvSource = str | Callable[[], gym.Env] | gym.Env
+"""An environment's id, a function that makes one, or an environment."""
 
 
 class Agent:
     """A policy that can act, save itself and, given an environment, learn."""
 
-    algorithm: ClassVar[str] = ""
-    config_type: ClassVar[type] = GACConfig
+    algorithm: ClassVar[str]
+    """Its name in the registry; `geoact.GAC`, `geoact.SAC` ... each have theirs."""
 
     def __init__(
         self,
-        env: str | Callable[[], gym.Env] | gym.Env,
+        env: EnvSource,
         config: AlgorithmConfig | None = None,
         *,
-        seed: int = 0,
-        num_envs: int = 8,
+        options: RunOptions | None = None,
+        seed: int | None = None,
+        num_envs: int | None = None,
         runs_dir: Path | str | None = None,
+        eval_env: EnvSource | None = None,
     ):
         """An untrained agent.
 
         `env` is an environment's id, or a function that makes one (called once per environment), or an
-        environment (then only that one is stepped, and evaluations are left out). `runs_dir`: where to keep a
-        run directory with metrics and policies; nothing is written without it.
+        environment (then only that one is stepped; without `eval_env`, evaluations are left out). `options` has
+        everything else that a run can be told, `seed` and `num_envs` are short for two of them. `runs_dir`: where to
+        keep a run directory with metrics, checkpoints and policies; nothing is written without it. `eval_env`: where
+        evaluations are played, if not in environments like those of training.
         """
-        if config is not None and not isinstance(config, self.config_type):
-            raise InputError(
-                f"{type(self).__name__} takes a {self.config_type.__name__}, got {type(config).__name__}"
-            )
-        self._env = env
-        self._config = config if config is not None else self.config_type()
-        self._seed, self._num_envs = seed, num_envs
+        options = options or RunOptions()
+        if isinstance(env, gym.Env):
+            # There is one environment and it must not be disturbed in the middle of an episode.
+            options = dataclasses.replace(options, num_envs=1, vectorization="sync")
+        if seed is not None:
+            options = dataclasses.replace(options, seed=seed)
+        if num_envs is not None and not isinstance(env, gym.Env):
+            options = dataclasses.replace(options, num_envs=num_envs)
+        source = _source(env)
+        self._factory: EnvFactory | None = source.make
+        self._eval_factory = source.make_fresh if eval_env is None else _source(eval_env).make
+        """What makes an environment for evaluations; None where there is no fresh one to be had."""
+        if self._eval_factory is None:
+            options = dataclasses.replace(options, evaluations=0)
+        self._config = RunConfig(
+            env=source.name,
+            env_given=source.given,
+            algorithm=self.algorithm,
+            settings=config if config is not None else entry(self.algorithm).config,
+            **{field.name: getattr(options, field.name) for field in dataclasses.fields(options)},
+        )
         self._runs_dir = Path(runs_dir) if runs_dir is not None else None
-        self._training: Training | None = None
-        self._rng = np.random.default_rng(seed)
-        self.policy: Policy | None = None
+        self._session: Session | None = None
+        self._run: Path | None = None
+        self._rng = np.random.default_rng(options.seed)
+        self._policy: Policy | None = None
+        self._space: gym.Space[Any] | None = None
+        self.completed = False
+        """Whether the last `learn` collected all that it was asked for; False where a callback stopped it."""
 
     @classmethod
-    def _from_policy(cls, policy: Policy) -> Self:
-        agent = cls(policy.spec.env)
-        agent.policy = policy
+    def of_policy(cls, policy: Policy, env: EnvSource | None = None) -> Self:
+        """An agent that acts."""
+        agent = cls(env if env is not None else policy.spec.env)
+        agent._policy = policy
+        if (
+            env is None
+        ):  # a file may come from anyone: a name that would import a module is refused when it is used
+            name = policy.spec.env
+            agent._factory = agent._eval_factory = lambda: environments.factory(name, trust=False)()
+        if policy.spec.about.get("env_given") and env is None:
+            agent._eval_factory = None  # its name does not make it
         return agent
 
-    def learn(self, timesteps: int, callback: Callback | None = None, progress_bar: bool = False) -> Self:
-        """Train for this many transitions (again: for that many more). A callback that returns False stops it."""
-        if self._training is None:
-            if self.policy is not None:
-                raise InputError(
-                    "a loaded policy can act but not go on learning: its critics were not saved with it"
-                )
-            self._training = self._start(timesteps)
-        else:
-            self._training.extend(timesteps)
-        if progress_bar:
-            from geoact.progress import Progress
+    @classmethod
+    def of_run(cls, run: runs.Run, policy: Policy | None, env: EnvSource | None = None) -> Self:
+        """An agent that acts as far as the run has got, and goes on with it where it has checkpoints."""
+        config = run.config()
+        agent = cls(env if env is not None else config.env, config.settings)
+        agent._config, agent._policy = config, policy
+        if config.env_given and env is None:
+            agent._factory = agent._eval_factory = None  # its name does not make it
+        if checkpoints.checkpoint_folders(run.path) or policy is None:
+            agent._run = run.path
+        return agent
 
-            with Progress(self._training.config) as progress:
-                train(self._training, progress.wrap(callback))
-        else:
-            train(self._training, callback)
-        self.policy = self._training.policy
+    @property
+    def policy(self) -> Policy:
+        """What acts."""
+        if self._policy is None:
+            raise InputError("this agent has not learned yet: call learn first, or geoact.load a trained one")
+        return self._policy
+
+    @property
+    def run_path(self) -> Path | None:
+        """The run's directory, where there is one."""
+        return self._run
+
+    def learn(
+        self,
+        timesteps: int | None = None,
+        callback: Callback | None = None,
+        progress_bar: bool = False,
+        *,
+        total_timesteps: int | None = None,
+    ) -> Self:
+        """Train for this many transitions (again: for that many more). A callback that returns False stops it.
+
+        Without a number: for as many as the options say, or, after `resume`, for what the run has left.
+        `total_timesteps` is another name of `timesteps`. Ctrl-C and SIGTERM save what there is and raise
+        KeyboardInterrupt.
+        """
+        timesteps = timesteps if timesteps is not None else total_timesteps
+        self.completed = False
+        session = self._ready(timesteps)
+        try:
+            if progress_bar:
+                from geoact.training.progress import Progress
+
+                with Progress(session.config) as progress:
+                    self.completed = session.train(progress.wrap(callback))
+            else:
+                self.completed = session.train(callback)
+        finally:
+            self._policy = session.policy
+            session.close()
+        if session.stopped_by in (signal.SIGINT, signal.SIGTERM):
+            raise KeyboardInterrupt(f"stopped at {session.timesteps:,} transitions, everything is saved")
         return self
 
-    def _start(self, timesteps: int) -> Training:
-        env, num_envs, evaluations = self._env, self._num_envs, 20
-        if isinstance(env, str):
-            name, factory = env, environments.factory(env)
-        elif isinstance(env, gym.Env):
-            # There is one environment and it must not be disturbed in the middle of an episode.
-            name = env.spec.id if env.spec is not None else type(env.unwrapped).__name__
-            single = environments.checked(env, name)
-            factory, num_envs, evaluations = (lambda: single), 1, 0
+    def _ready(self, timesteps: int | None) -> Session:
+        """A session with its environments open, that wants this many transitions more."""
+        if self._session is None and self._run is not None:
+            run = self._run
+            session = sessions.resume(run, factory=self._factory, eval_factory=self._eval_factory)
+            self._session = session
+        elif self._session is None:
+            if self._policy is not None:
+                raise InputError(
+                    "a loaded policy can act but not go on learning: its critics were not saved with it; "
+                    "geoact.load or geoact.resume its run instead"
+                )
+            config = self._config
+            if timesteps is not None:
+                config = dataclasses.replace(config, timesteps=timesteps)
+            assert self._factory is not None
+            self._session = sessions.start(config, self._factory, self._runs_dir, self._eval_factory)
+            self._run = None if self._session.run is None else self._session.run.path
+            return self._session
         else:
-            name = getattr(env, "__name__", type(env).__name__)
-            make = env
-
-            def factory() -> gym.Env:
-                return environments.checked(make(), name)
-
-        config = RunConfig(
-            env=name,
-            algorithm=self.algorithm,
-            settings=self._config,
-            timesteps=timesteps,
-            seed=self._seed,
-            num_envs=num_envs,
-            evaluations=evaluations,
-        )
-        return start(config, factory, self._runs_dir)
+            session = self._session
+            session.reopen()
+        if timesteps is not None:
+            session.change_total(session.timesteps + timesteps)
+        return session
 
     def predict(
         self,
-        obs: np.ndarray,
+        obs: Any,
         state: Any = None,
         episode_start: np.ndarray | None = None,
         deterministic: bool = True,
     ) -> tuple[np.ndarray, Any]:
         """Actions for one observation or many, within the environment's limits, and `state` as it came."""
-        if self.policy is None:
-            raise InputError("this agent has not learned yet: call learn first, or geoact.load a trained one")
+        if isinstance(obs, Mapping):
+            obs = environments.flatten_observation(self._obs_space(), obs)
         return self.policy(obs, None if deterministic else self._rng), state
 
+    def _obs_space(self) -> gym.Space[Any]:
+        """The environment's own space of observations, before they were flattened."""
+        if self._space is None:
+            env = self._fresh()()
+            inner = env.env if isinstance(env, gym.wrappers.FlattenObservation) else env
+            self._space = inner.observation_space
+            env.close()
+        return self._space
+
     def evaluate(self, episodes: int = 10, seed: int = 0, stochastic: bool = False) -> Evaluation:
-        """Play episodes on fresh environments of the kind it was made with."""
-        if self.policy is None:
-            raise InputError("this agent has not learned yet: call learn first, or geoact.load a trained one")
-        if isinstance(self._env, gym.Env):
-            raise InputError("evaluation needs fresh environments: make the agent with an id or a function")
-        factory = environments.factory(self._env) if isinstance(self._env, str) else self._env
-        return evaluate(self.policy, factory, episodes, seed, stochastic)
+        """Play episodes on a fresh environment, of the kind that evaluations in training are played on."""
+        max_steps = self._config.eval_steps
+        return evaluate(self.policy, self._fresh(), episodes, seed, stochastic, max_steps)
+
+    def _fresh(self) -> EnvFactory:
+        if self._eval_factory is None:
+            raise InputError(
+                "this needs a fresh environment: make the agent with an id or a function, or with eval_env="
+            )
+        return self._eval_factory
 
     def save(self, path: Path | str) -> Path:
         """Write the policy (policy.json and policy.safetensors) into a folder."""
-        if self.policy is None:
-            raise InputError("this agent has not learned yet: there is nothing to save")
         return self.policy.save(path)
 
+    def close(self) -> None:
+        """Forget what was learned from; the policy stays."""
+        if self._session is not None:
+            self._session.close()
+            self._session = None
 
-class GAC(Agent):
-    """Geometric Action Control."""
+    def __enter__(self) -> Self:
+        return self
 
-    algorithm = "gac"
-    config_type = GACConfig
-
-
-class SAC(Agent):
-    """Soft Actor-Critic."""
-
-    algorithm = "sac"
-    config_type = SACConfig
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
-class TD3(Agent):
-    """Twin Delayed DDPG."""
+@dataclasses.dataclass(frozen=True)
+class _Source:
+    """An environment's name, a function that makes it fit to be learned in, and what it is if the name is no id."""
 
-    algorithm = "td3"
-    config_type = TD3Config
-
-
-class PPO(Agent):
-    """Proximal Policy Optimization."""
-
-    algorithm = "ppo"
-    config_type = PPOConfig
+    name: str
+    make: EnvFactory
+    make_fresh: EnvFactory | None
+    given: str = ""
 
 
-AGENTS: dict[str, type[Agent]] = {"gac": GAC, "gac-scale": GAC, "sac": SAC, "td3": TD3, "ppo": PPO}
+def _source(env: EnvSource) -> _Source:
+    if isinstance(env, str):
+        make = environments.factory(env)
+        return _Source(env, make, make)
+    if isinstance(env, gym.Env):
+        what = environments.describe(env)
+        name = what.id or type(env.unwrapped).__name__
+        borrowed = _Borrowed(environments.checked(env, name))
+        if what.rebuildable:
+            return _Source(name, lambda: borrowed, environments.factory(name))
+        return _Source(name, lambda: borrowed, None, str(what))
+    name = getattr(env, "__name__", type(env).__name__)
+    make = functools.partial(_make_checked, env, name)
+    return _Source(name, make, make, f"what the function {name} makes")
 
 
-def load(path: Path | str) -> Agent:
-    """An agent that acts, from a policy folder or a run directory."""
+def _make_checked(make: Callable[[], gym.Env], name: str) -> gym.Env:
+    return environments.checked(make(), name)
+
+
+class _Borrowed(gym.Wrapper[Any, Any, Any, Any]):
+    """An environment that belongs to the caller, who also closes it."""
+
+    def close(self) -> None:
+        pass
+
+
+def agent_class(name: str) -> type[Agent]:
+    """The class of an algorithm's agents: `geoact.GAC` is that of gac."""
+    return _agent_class(_first_of(name))
+
+
+def _first_of(name: str) -> str:
+    """The algorithm that a class of agents is named after; its variants come behind it in the registry."""
+    for algorithm, found in REGISTRY.items():
+        if found.agent == name:
+            return algorithm
+    raise AttributeError(f"no algorithm has an agent called {name}")
+
+
+@functools.cache
+def _agent_class(algorithm: str) -> type[Agent]:
+    found = entry(algorithm)
+    namespace = {"algorithm": algorithm, "__doc__": f"{found.title}.", "__module__": "geoact"}
+    # A variant of an algorithm is an agent of that algorithm too: gac-scale's is a geoact.GAC.
+    first = _first_of(found.agent)
+    base = Agent if first == algorithm else _agent_class(first)
+    return cast(type[Agent], type(found.agent, (base,), namespace))
+
+
+def load(path: Path | str, env: EnvSource | None = None) -> Agent:
+    """An agent from a policy folder, which acts, or from a run directory, which can also go on learning.
+
+    `env`: the environment, where the name that the files have for it is not an id.
+    """
     policy = runtime.load(path)
-    return AGENTS.get(policy.spec.algorithm, GAC)._from_policy(policy)
+    if (Path(path) / "run.json").is_file():
+        run = runs.open_run(path)
+        return _agent_class(run.config().algorithm).of_run(run, policy, env)
+    return _agent_class(policy.spec.algorithm).of_policy(policy, env)
+
+
+def resume(path: Path | str, env: EnvSource | None = None) -> Agent:
+    """An agent that goes on with a run, exactly where its newest checkpoint is: `geoact.resume(path).learn()`.
+
+    `env`: the environment, where the run's name for it is not an id.
+    """
+    run = runs.open_run(path)
+    with_policy = (run.policy_path / "policy.json").is_file()
+    policy = runtime.load(run.path) if with_policy else None
+    return _agent_class(run.config().algorithm).of_run(run, policy, env)

@@ -1,4 +1,4 @@
-"""Everything that can be chosen, as frozen data: one configuration per algorithm, and one for a run.
+"""Everything that can be chosen, as frozen data: one configuration per algorithm, the registry, and a run's options.
 
 No JAX here: the command line, sweeps, run directories and the NumPy runtime all read configurations, and
 must start at once. Each configuration checks itself when made, and `resolve` turns every "auto" into the
@@ -6,33 +6,100 @@ value used, so that what a run writes down is complete.
 """
 
 import dataclasses
-import difflib
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
+from geoact.checks import changed, check, not_negative, positive, require, share, unknown
 from geoact.errors import InputError
+from geoact.policies import (
+    DeterministicHead,
+    GaussianHead,
+    GeometricHead,
+    NetworkConfig,
+    TanhGaussianHead,
+    check_sizes,
+)
 
 Vectorization = Literal["sync", "async", "envpool"]
+Aggregate = Literal["min", "mean", "one"]
 
-
-def _require(condition: bool, message: str) -> None:
-    if not condition:
-        raise InputError(message)
-
-
-def _positive(config: object, *names: str) -> None:
-    for name in names:
-        value = getattr(config, name)
-        if value is not None and not value > 0:
-            raise InputError(f"{name.replace('_', '-')} must be greater than 0, got {value}")
+NORMALIZED_BOUND = 10.0
+"""Normalised observations and rewards are clipped to this."""
 
 
 @dataclass(frozen=True)
-class OffPolicyConfig:
-    """What GAC, SAC and TD3 share."""
+class CriticConfig:
+    """The action-value networks of an off-policy algorithm.
 
+    Two of 256 x 256 with the smaller value everywhere is SAC's and TD3's usual choice. DroQ is layer_norm with
+    dropout=0.01 and actor_value=mean; REDQ is count=10 with target_subset=2 and actor_value=mean, both with
+    updates_per_step=20.
+    """
+
+    count: int = 2
+    """Critics that learn independently of one another."""
+    hidden_sizes: tuple[int, ...] = (256, 256)
+    """Widths of the hidden layers of each."""
+    layer_norm: bool = False
+    """Normalise each hidden layer (without parameters) before its ReLU."""
+    dropout: float = 0.0
+    """Share of each hidden layer that is dropped while learning."""
+    target_value: Aggregate = "min"
+    """What of the critics' values the target takes: the smallest, their mean, or the first one's."""
+    actor_value: Aggregate = "min"
+    """What of the critics' values the policy climbs."""
+    loss: Literal["mse", "hl-gauss"] = "mse"
+    """mse: the squared error. hl-gauss: each critic gives a histogram of the value and learns by cross-entropy; needs
+    normalize-reward, which keeps values within the histogram."""
+    bins: int = 101
+    """Bins of the histogram (loss=hl-gauss)."""
+    support: float = 7.0
+    """The histogram's largest value, in units of the reward's scale (loss=hl-gauss); scaled returns lie within 5."""
+    target_subset: int | None = None
+    """The target looks at this many critics, drawn at random for every update. Automatic: at all of them."""
+
+    def __post_init__(self) -> None:
+        check(self)
+        check_sizes(self.hidden_sizes)
+        positive(self, "count", "target_subset", "support")
+        require(2 <= self.bins <= 1001, f"bins must be between 2 and 1001, got {self.bins}")
+        require(0 <= self.dropout < 1, f"dropout must be in [0, 1), got {self.dropout}")
+        require(
+            self.target_subset is None or self.target_subset <= self.count,
+            f"target-subset is {self.target_subset}, of {self.count} critics: use at most as many as there are",
+        )
+
+
+@dataclass(frozen=True)
+class AlgorithmConfig:
+    """What every algorithm has."""
+
+    kind: ClassVar[str]
+    """The kind of policy that it trains, one of `geoact.policies.KINDS`."""
     gamma: float = 0.99
     """Discount per step."""
+    actor: NetworkConfig = NetworkConfig()
+    """The policy's network."""
+    normalize_obs: bool = False
+    """Observations by their running mean and deviation, which the policy file keeps."""
+
+    def __post_init__(self) -> None:
+        check(self)
+        share(self, "gamma")
+
+    def resolve(self, env: str, action_dim: int, timesteps: int, num_envs: int = 8) -> Self:
+        """The same configuration with every automatic choice made."""
+        return self
+
+    def head(self) -> Any:
+        """The part of the (resolved) configuration that acting needs: the settings of its kind of policy."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class OffPolicyConfig(AlgorithmConfig):
+    """What GAC, SAC and TD3 share."""
+
     tau: float = 0.005
     """Share of the critic that its target takes over at each update."""
     batch_size: int = 256
@@ -43,24 +110,31 @@ class OffPolicyConfig:
     """Vector steps of uniform random actions before learning (never more than a fifth of the run)."""
     updates_per_step: int = 1
     """Gradient updates per vector step."""
+    n_step: int = 1
+    """Steps whose rewards the target sums before it bootstraps."""
+    normalize_reward: bool = False
+    """Rewards by the running scale of their discounted sum, so that values are of order one on every task."""
     actor_lr: float = 3e-4
     """Adam's learning rate for the policy."""
     critic_lr: float = 1e-3
     """Adam's learning rate for the critics."""
-    hidden_size: int = 256
-    """Width of the two hidden layers of every network."""
+    weight_decay: float = 0.0
+    """Decoupled weight decay (AdamW) of the critics."""
+    policy_delay: int = 1
+    """Critic updates per update of the policy."""
+    critic: CriticConfig = CriticConfig()
+    """The critics."""
 
     def __post_init__(self) -> None:
-        _positive(
-            self, "batch_size", "buffer_size", "updates_per_step", "actor_lr", "critic_lr", "hidden_size"
+        super().__post_init__()
+        positive(self, "batch_size", "buffer_size", "updates_per_step", "n_step", "policy_delay")
+        positive(self, "actor_lr", "critic_lr")
+        not_negative(self, "learning_starts", "weight_decay")
+        share(self, "tau")
+        require(
+            self.critic.loss == "mse" or self.normalize_reward,
+            "critic.loss=hl-gauss has a histogram of fixed size, which only scaled values fit: add --normalize-reward",
         )
-        _require(0 < self.gamma <= 1, f"gamma must be in (0, 1], got {self.gamma}")
-        _require(0 < self.tau <= 1, f"tau must be in (0, 1], got {self.tau}")
-        _require(self.learning_starts >= 0, f"learning-starts must be 0 or more, got {self.learning_starts}")
-
-    def resolve(self, env: str, action_dim: int, timesteps: int, num_envs: int = 8) -> Self:
-        """The same configuration with every automatic choice made."""
-        return self
 
 
 def default_radius(env: str) -> float:
@@ -79,6 +153,8 @@ class GACConfig(OffPolicyConfig):
     """fixed: one radius. learned: one radius per action dimension from its own head (GAC-Scale)."""
     scale_max: float = 3.5
     """Upper bound of a learned scale: r = scale_max * sigmoid(...). Without a bound it runs off early on."""
+    scale_form: Literal["bounded", "softplus"] = "bounded"
+    """bounded: a learned scale stays below scale-max. softplus: the paper's, without a bound."""
     slack: Literal["auto", 0, 1, 2] = "auto"
     """Extra sphere dimensions that are dropped from the action, so that its norm can vary. Automatic: 1 where
     the action has one dimension (a sphere of two points is no place to learn), else 0."""
@@ -99,33 +175,36 @@ class GACConfig(OffPolicyConfig):
     """Entropy that alpha is tuned to (exploration=entropy). Automatic: minus the action dimension."""
     alpha_lr: float = 1e-3
     """Adam's learning rate for log alpha (exploration=entropy)."""
+    alpha_init: float = 1.0
+    """Weight of the entropy at the start (exploration=entropy)."""
+    center_entropy: bool = False
+    """Count the entropy from its target in the critics' bonus, which is then zero on average (exploration=entropy)."""
     critic_action: Literal["executed", "raw"] = "executed"
     """What replay and critic see: the clipped action that the environment got, or the one before clipping."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _positive(self, "radius", "scale_max", "alpha_lr")
-        _require(self.slack in ("auto", 0, 1, 2), f"slack must be auto, 0, 1 or 2, got {self.slack}")
-        _require(0 < self.weight < 1, f"weight must lie between 0 and 1, got {self.weight}")
+        positive(self, "radius", "scale_max", "alpha_lr", "alpha_init")
+        require(0 < self.weight < 1, f"weight must lie between 0 and 1, got {self.weight}")
         if self.concentration == "fixed":
-            _require(
+            require(
                 self.exploration == "none",
                 f"concentration=fixed has no kappa that exploration={self.exploration} could use: "
                 "add --exploration none",
             )
         if self.exploration == "entropy":
-            _require(
+            require(
                 self.normalize_direction and self.normalize_mixture,
                 "exploration=entropy is the entropy of a density on the sphere: it needs "
                 "normalize-direction and normalize-mixture",
             )
-            _require(
+            require(
                 self.concentration != "published",
                 "exploration=entropy needs w = sigmoid(kappa), which concentration=published does not use: "
                 "choose free or softplus",
             )
         if self.scale == "learned":
-            _require(
+            require(
                 self.radius is None,
                 "scale=learned replaces the radius by a learned one: leave --radius out, or set --scale-max",
             )
@@ -151,7 +230,7 @@ class GACConfig(OffPolicyConfig):
             target_entropy=target,
         )
 
-    def head(self) -> "GeometricHead":
+    def head(self) -> GeometricHead:
         """The part of the (resolved) configuration that acting needs."""
         assert self.slack != "auto" and self.concentration != "auto"
         return GeometricHead(
@@ -162,22 +241,8 @@ class GACConfig(OffPolicyConfig):
             weight=self.weight,
             normalize_direction=self.normalize_direction,
             normalize_mixture=self.normalize_mixture,
+            scale_form=self.scale_form,
         )
-
-
-@dataclass(frozen=True)
-class GeometricHead:
-    """How a geometric policy turns network outputs into an action; stored in its policy file."""
-
-    radius: float | None
-    scale_max: float | None
-    slack: int
-    concentration: Literal["softplus", "free", "fixed", "published"]
-    weight: float
-    normalize_direction: bool
-    normalize_mixture: bool
-    kappa_init: float = 2.0
-    """kappa0 of concentration=published."""
 
 
 @dataclass(frozen=True)
@@ -189,6 +254,10 @@ class SACConfig(OffPolicyConfig):
     """Entropy that the temperature is tuned to. Automatic: minus the action dimension."""
     alpha_lr: float = 1e-3
     """Adam's learning rate for the log of the temperature."""
+    alpha_init: float = 1.0
+    """Temperature at the start."""
+    center_entropy: bool = False
+    """Count the entropy from its target in the critics' bonus, which is then zero on average."""
     log_std_min: float = -5.0
     """Lower bound of the log standard deviation, squashed by tanh."""
     log_std_max: float = 2.0
@@ -196,8 +265,8 @@ class SACConfig(OffPolicyConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _positive(self, "alpha_lr")
-        _require(
+        positive(self, "alpha_lr", "alpha_init")
+        require(
             self.log_std_min < self.log_std_max,
             f"log-std-min must be less than log-std-max, got {self.log_std_min} and {self.log_std_max}",
         )
@@ -206,17 +275,9 @@ class SACConfig(OffPolicyConfig):
         target = self.target_entropy if self.target_entropy is not None else -float(action_dim)
         return dataclasses.replace(self, target_entropy=target)
 
-    def head(self) -> "TanhGaussianHead":
+    def head(self) -> TanhGaussianHead:
         """The part of the configuration that acting needs."""
         return TanhGaussianHead(self.log_std_min, self.log_std_max)
-
-
-@dataclass(frozen=True)
-class TanhGaussianHead:
-    """How SAC's policy turns network outputs into an action; stored in its policy file."""
-
-    log_std_min: float
-    log_std_max: float
 
 
 TD3_WARM_UP = 25_000
@@ -241,13 +302,12 @@ class TD3Config(OffPolicyConfig):
     """Bound of the noise on the target's action."""
     policy_delay: int = 2
     """Critic updates per update of the policy and of the targets."""
+    critic: CriticConfig = CriticConfig(actor_value="one")
+    """The critics; the policy climbs the first one's value."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _positive(self, "policy_delay")
-        for name in ("exploration_noise", "policy_noise", "noise_clip"):
-            value = getattr(self, name)
-            _require(value >= 0, f"{name.replace('_', '-')} must be 0 or more, got {value}")
+        not_negative(self, "exploration_noise", "policy_noise", "noise_clip")
 
     def resolve(self, env: str, action_dim: int, timesteps: int, num_envs: int = 8) -> "TD3Config":
         short = -(-timesteps // num_envs) < 200_000
@@ -257,64 +317,69 @@ class TD3Config(OffPolicyConfig):
             self, learning_starts=common if default and short else self.learning_starts
         )
 
-    def head(self) -> "DeterministicHead":
+    def head(self) -> DeterministicHead:
         """The part of the configuration that acting needs."""
         return DeterministicHead(self.exploration_noise)
 
 
 @dataclass(frozen=True)
-class DeterministicHead:
-    """How TD3's policy explores; stored in its policy file."""
+class OnPolicyConfig(AlgorithmConfig):
+    """What algorithms that learn from rollouts share."""
 
-    exploration_noise: float
+    normalize_obs: bool = True
+    """Observations by their running mean and deviation, which the policy file keeps."""
+    normalize_reward: bool = True
+    """Rewards by the running deviation of their discounted sum."""
+    rollout: int = 2_048
+    """Transitions collected before each update, over all environments together."""
+
+    @property
+    def updates_per_rollout(self) -> int:
+        """Gradient updates that each rollout is good for."""
+        raise NotImplementedError
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive(self, "rollout")
+
+    def rollout_steps(self, num_envs: int) -> int:
+        """Vector steps in a rollout."""
+        return max(1, self.rollout // num_envs)
 
 
 @dataclass(frozen=True)
-class PPOConfig:
+class PPOConfig(OnPolicyConfig):
     """Proximal Policy Optimization: a Gaussian with a state-independent deviation, learned from rollouts."""
 
     kind: ClassVar[str] = "gaussian"
-    gamma: float = 0.99
-    """Discount per step."""
+    actor: NetworkConfig = NetworkConfig((64, 64), "tanh")
+    """The policy's network."""
     gae_lambda: float = 0.95
     """Decay of the advantage estimate over steps."""
     learning_rate: float = 3e-4
     """Adam's learning rate at the start; it falls linearly to 0 over the run."""
-    rollout: int = 2_048
-    """Transitions collected before each update, over all environments together."""
     epochs: int = 10
     """Passes over each rollout."""
     minibatches: int = 32
     """Parts that each pass is split into, one gradient update for each."""
     clip: float = 0.2
-    """How far the policy's ratio, and the value, may move while that still pays."""
+    """Bound on how far an update may move the probability ratio from 1, and the value from its old estimate."""
     value_weight: float = 0.5
     """Weight of the value loss."""
     entropy_weight: float = 0.0
     """Weight of the entropy bonus."""
     max_gradient_norm: float = 0.5
-    """Gradients longer than this are shortened to it."""
-    normalize_obs: bool = True
-    """Observations by their running mean and deviation, which the policy file keeps."""
-    normalize_reward: bool = True
-    """Rewards by the running deviation of their discounted sum."""
-    hidden_size: int = 64
-    """Width of the two hidden layers of both networks."""
+    """Gradients longer than this are scaled down to it."""
+    value_hidden_sizes: tuple[int, ...] = (64, 64)
+    """Widths of the hidden layers of the value network."""
 
     def __post_init__(self) -> None:
-        _positive(
-            self,
-            "learning_rate",
-            "rollout",
-            "epochs",
-            "minibatches",
-            "clip",
-            "max_gradient_norm",
-            "hidden_size",
-        )
-        _require(0 < self.gamma <= 1, f"gamma must be in (0, 1], got {self.gamma}")
-        _require(0 <= self.gae_lambda <= 1, f"gae-lambda must be in [0, 1], got {self.gae_lambda}")
-        _require(
+        super().__post_init__()
+        positive(self, "learning_rate", "epochs", "minibatches", "clip", "max_gradient_norm")
+        not_negative(self, "value_weight", "entropy_weight")
+        check_sizes(self.value_hidden_sizes)
+        require(0 <= self.gae_lambda <= 1, f"gae-lambda must be in [0, 1], got {self.gae_lambda}")
+        require(
             self.rollout >= 2 * self.minibatches,
             f"a rollout of {self.rollout} transitions cannot be split into {self.minibatches} minibatches of at "
             "least 2: use a longer --rollout or fewer --minibatches",
@@ -323,59 +388,69 @@ class PPOConfig:
     def resolve(self, env: str, action_dim: int, timesteps: int, num_envs: int = 8) -> Self:
         """The same configuration, if the run is long enough for one rollout."""
         steps = self.rollout_steps(num_envs)
-        _require(
+        require(
             steps * num_envs >= 2 * self.minibatches,
             f"a rollout of {self.rollout} transitions over {num_envs} environments cannot be split into "
             f"{self.minibatches} minibatches: use fewer --num-envs or a longer --rollout",
         )
-        _require(
+        require(
             timesteps >= steps * num_envs,
             f"PPO learns from rollouts of {steps * num_envs:,} transitions, and the run has {timesteps:,}: use more "
             "--timesteps or a shorter --rollout",
         )
         return self
 
-    def rollout_steps(self, num_envs: int) -> int:
-        """Vector steps in a rollout."""
-        return max(1, self.rollout // num_envs)
+    @property
+    def updates_per_rollout(self) -> int:
+        return self.epochs * self.minibatches
 
-    def head(self) -> "GaussianHead":
+    def head(self) -> GaussianHead:
         """The part of the configuration that acting needs."""
-        return GaussianHead(obs_clip=10.0 if self.normalize_obs else None)
+        return GaussianHead()
 
 
 @dataclass(frozen=True)
-class GaussianHead:
-    """How PPO's policy treats its observation; stored in its policy file."""
+class Entry:
+    """One algorithm, as the rest of the library knows it."""
 
-    obs_clip: float | None
-    """Bound of the normalised observation; None where observations are taken as they come."""
+    config: AlgorithmConfig
+    """Its default configuration; the class names the kind of policy that it trains."""
+    module: str
+    """Where its `build` is; imported when it is first used, since it needs JAX."""
+    agent: str
+    """Its class in Python: `geoact.GAC`."""
+    title: str
+    """Its name in a sentence."""
+    color: str
+    """Its colour in every figure: one of Okabe and Ito's, which colour-blind readers tell apart too."""
 
 
-AlgorithmConfig = GACConfig | SACConfig | TD3Config | PPOConfig
-
-ALGORITHMS: dict[str, AlgorithmConfig] = {
-    "gac": GACConfig(),
-    "gac-scale": GACConfig(scale="learned"),
-    "sac": SACConfig(),
-    "td3": TD3Config(),
-    "ppo": PPOConfig(),
+REGISTRY: dict[str, Entry] = {
+    "gac": Entry(GACConfig(), "geoact.algorithms.gac", "GAC", "Geometric Action Control", "#0072B2"),
+    "gac-scale": Entry(
+        GACConfig(scale="learned"),
+        "geoact.algorithms.gac",
+        "GAC",
+        "Geometric Action Control with a learned scale",
+        "#56B4E9",
+    ),
+    "sac": Entry(SACConfig(), "geoact.algorithms.sac", "SAC", "Soft Actor-Critic", "#D55E00"),
+    "td3": Entry(TD3Config(), "geoact.algorithms.td3", "TD3", "Twin Delayed DDPG", "#CC79A7"),
+    "ppo": Entry(PPOConfig(), "geoact.algorithms.ppo", "PPO", "Proximal Policy Optimization", "#E69F00"),
 }
-"""The names users type, with their defaults."""
+"""The algorithms by the names that users type. Everything that knows algorithms by name reads this."""
+
+
+def entry(algorithm: str) -> Entry:
+    """The entry of a named algorithm."""
+    if algorithm not in REGISTRY:
+        raise InputError(unknown("algorithm", algorithm, list(REGISTRY)))
+    return REGISTRY[algorithm]
 
 
 def defaults(algorithm: str) -> AlgorithmConfig:
     """The default configuration of a named algorithm."""
-    if algorithm not in ALGORITHMS:
-        raise InputError(unknown("algorithm", algorithm, list(ALGORITHMS)))
-    return ALGORITHMS[algorithm]
-
-
-def unknown(kind: str, given: str, known: list[str]) -> str:
-    """One sentence for a name that does not exist, with the nearest ones that do."""
-    near = difflib.get_close_matches(given, known, n=3, cutoff=0.4)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(sorted(known)[:12])}"
-    return f"unknown {kind} {given!r}: {hint}"
+    return entry(algorithm).config
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -396,6 +471,8 @@ class RunOptions:
     """Deterministic evaluations during the run (the last one at its end)."""
     eval_episodes: int = 10
     """Episodes per evaluation."""
+    eval_steps: int = 100_000
+    """Steps after which an evaluation episode is ended: an environment may have no end of its own."""
     log_points: int = 200
     """Rows of metrics written during the run, beside the evaluations."""
     wandb: bool = False
@@ -408,14 +485,14 @@ class RunOptions:
     """Keep the last checkpoints, with the replay, of a finished run, so that it can be extended."""
 
     def __post_init__(self) -> None:
-        _positive(self, "timesteps", "num_envs", "eval_episodes", "log_points", "checkpoint_steps")
-        _require(
-            self.checkpoint_minutes >= 0,
-            f"checkpoint-minutes must be 0 or more, got {self.checkpoint_minutes}",
+        check(self)
+        positive(
+            self, "timesteps", "num_envs", "eval_episodes", "eval_steps", "log_points", "checkpoint_steps"
         )
-        _require(self.seed >= 0, f"seed must be 0 or more, got {self.seed}")
-        _require(self.threads >= 0, f"threads must be 0 or more, got {self.threads}")
-        _require(self.evaluations >= 0, f"evaluations must be 0 or more, got {self.evaluations}")
+        not_negative(self, "checkpoint_minutes", "threads", "evaluations")
+        require(
+            0 <= self.seed < 2**32, f"seed must be a whole number from 0 to {2**32 - 1:,}, got {self.seed}"
+        )
 
 
 @dataclass(frozen=True)
@@ -428,6 +505,16 @@ class RunConfig(RunOptions):
     """Name of the algorithm."""
     settings: AlgorithmConfig
     """The algorithm's configuration."""
+    env_given: str = ""
+    """What the environment is, where its id alone does not make it again: it was given in Python."""
+
+    def __post_init__(self) -> None:
+        expected = type(defaults(str(self.algorithm)))
+        require(
+            isinstance(self.settings, expected),
+            f"{self.algorithm} takes a {expected.__name__}, got {type(self.settings).__name__}",
+        )
+        super().__post_init__()
 
     @property
     def vector_steps(self) -> int:
@@ -440,15 +527,33 @@ class RunConfig(RunOptions):
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> "RunConfig":
-        """The configuration back from run.json; unknown or missing fields are refused by name."""
+        """The configuration back from run.json.
+
+        What is not in the file is what it was before it could be chosen: the default of its class. Names that do not
+        exist are refused.
+        """
         fields = dict(data)
-        settings = fields.pop("settings", {})
-        algorithm = fields.get("algorithm")
-        _require(
+        settings, algorithm = fields.pop("settings", None), fields.get("algorithm")
+        require(
             isinstance(algorithm, str) and isinstance(settings, dict), "the configuration names no algorithm"
         )
-        kind = type(defaults(str(algorithm)))
+        assert isinstance(algorithm, str) and isinstance(settings, dict)
+        kind = type(defaults(algorithm))
         try:
-            return RunConfig(settings=kind(**settings), **fields)
+            return RunConfig(settings=changed(kind(), _from_schema_1(settings, kind), algorithm), **fields)
         except TypeError as error:
             raise InputError(f"the configuration does not fit this version: {error}") from None
+
+
+def _from_schema_1(settings: dict[str, Any], kind: type[AlgorithmConfig]) -> dict[str, Any]:
+    """Settings of version 0.1 had one width for all networks."""
+    if "hidden_size" not in settings:
+        return settings
+    settings = dict(settings)
+    sizes = (settings.pop("hidden_size"),) * 2
+    other = (
+        {"critic": {"hidden_sizes": sizes}}
+        if issubclass(kind, OffPolicyConfig)
+        else {"value_hidden_sizes": sizes}
+    )
+    return settings | {"actor": {"hidden_sizes": sizes}} | other

@@ -1,13 +1,16 @@
-"""What GAC, SAC and TD3 share: the temporal-difference target, the critic's step and the slow target copy.
+"""What GAC, SAC and TD3 share: the critics, the temporal-difference target, their step and the slow target copy.
 
-    y = reward + gamma * (1 - terminated) * (min(Q1', Q2')(s', a') + bonus(s'))
-    critic loss = mean (Q1 - y)^2 + mean (Q2 - y)^2
+    y = reward + gamma * (1 - terminated) * (aggregate of the target critics' values (s', a') + bonus(s'))
+    critic loss = sum over the critics of mean (Q - y)^2, or of the cross-entropy to a histogram of y (HL-Gauss)
     target <- target + tau * (critic - target)
 
-Termination ends the sum, truncation does not: only `terminated` is here.
+Termination ends the sum, truncation does not. With n_step > 1 `reward` is a discounted sum, s' the observation after n
+steps, and `terminated` has the discount of the steps between in it (transitions.py).
 """
 
-from collections.abc import Callable
+import functools
+import math
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 import equinox as eqx
@@ -16,49 +19,166 @@ import jax.numpy as jnp
 import optax
 from jax import Array
 
-from geoact.networks import TwinCritic
+from geoact.config import Aggregate, CriticConfig, OffPolicyConfig
+from geoact.networks import MLP
+from geoact.transitions import columns
 
 
 class Batch(NamedTuple):
-    """A batch of transitions."""
+    """A batch of transitions, over one step or several."""
 
     obs: Array  # [batch, obs_dim]
     action: Array  # [batch, action_dim]
-    reward: Array  # [batch]
-    terminated: Array  # [batch], 1.0 where the episode ended for good
-    next_obs: Array  # [batch, obs_dim]
+    reward: Array  # [batch], summed over the steps
+    terminated: Array  # [batch], 1.0 where the episode ended for good (see transitions.py for several steps)
+    next_obs: Array  # [batch, obs_dim], after the steps
 
 
 def split_rows(rows: Array, obs_dim: int, action_dim: int) -> Batch:
-    """The columns of replay's packed rows (see replay.py).  # [batch, 2 * obs_dim + action_dim + 2]"""
-    ends = (obs_dim, obs_dim + action_dim, obs_dim + action_dim + 1, obs_dim + action_dim + 2)
-    obs, action, reward, terminated, next_obs = jnp.split(rows, ends, axis=-1)
-    return Batch(obs, action, reward[..., 0], terminated[..., 0], next_obs)
+    """The columns of replay's packed rows (see transitions.py).  # [batch, columns]"""
+    parts = {name: rows[..., where] for name, where in columns(obs_dim, action_dim).items()}
+    return Batch(**parts)
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """A value as a distribution over equal bins of [-support, support], learned by cross-entropy (HL-Gauss).
+
+    The target is a Gaussian around y, three quarters of a bin wide, cut to the support: bin i has the probability
+    `Phi((e_(i+1) - y) / sigma) - Phi((e_i - y) / sigma)`, normalised; the value is the mean over bins.
+    """
+
+    bins: int
+    support: float
+
+    @property
+    def width(self) -> float:
+        return 2.0 * self.support / self.bins
+
+    def mean(self, logits: Array) -> Array:
+        """# [batch, bins] -> [batch]"""
+        centers = -self.support + self.width * (jnp.arange(self.bins, dtype=logits.dtype) + 0.5)
+        return jax.nn.softmax(logits) @ centers
+
+    def project(self, y: Array) -> Array:
+        """# [batch] -> [batch, bins]"""
+        edges = -self.support + self.width * jnp.arange(self.bins + 1, dtype=y.dtype)
+        y = jnp.clip(y, -self.support, self.support)
+        scale = math.sqrt(2.0) * 0.75 * self.width
+        cdf = jax.scipy.special.erf((edges[None, :] - y[:, None]) / scale)  # [batch, bins + 1]
+        return jnp.maximum(cdf[:, 1:] - cdf[:, :-1], 0.0) / (cdf[:, -1:] - cdf[:, :1])
+
+
+class Critics(eqx.Module):
+    """Independent action-value networks; each gives a number, or the logits of a histogram of it."""
+
+    members: tuple[MLP, ...]
+    histogram: Histogram | None = eqx.field(static=True)
+
+    def __init__(self, key: Array, obs_dim: int, action_dim: int, config: CriticConfig):
+        self.histogram = Histogram(config.bins, config.support) if config.loss == "hl-gauss" else None
+        outputs = 1 if self.histogram is None else self.histogram.bins
+        sizes = (obs_dim + action_dim, *config.hidden_sizes, outputs)
+        self.members = tuple(
+            MLP(k, sizes, config.layer_norm, config.dropout) for k in jax.random.split(key, config.count)
+        )
+
+    def outputs(self, obs: Array, action: Array, key: Array | None = None) -> tuple[Array, ...]:
+        """What every network gives; with a key, under dropout.  # count x [batch, 1 or bins]"""
+        keys = (None,) * len(self.members) if key is None else jax.random.split(key, len(self.members))
+        return tuple(member(obs, action, key=k) for member, k in zip(self.members, keys))
+
+    def value(self, output: Array) -> Array:
+        """The value that a network's output stands for.  # [batch, 1 or bins] -> [batch]"""
+        return output[..., 0] if self.histogram is None else self.histogram.mean(output)
+
+    def __call__(self, obs: Array, action: Array, key: Array | None = None) -> tuple[Array, ...]:
+        """Every critic's values.  # [batch, ...] x 2 -> count x [batch]"""
+        return tuple(self.value(output) for output in self.outputs(obs, action, key))
+
+
+def aggregate(values: tuple[Array, ...], how: Aggregate) -> Array:
+    """One value out of the critics' values.  # count x [batch] -> [batch]"""
+    if how == "one":
+        return values[0]
+    if how == "mean":
+        return sum(values[1:], values[0]) / len(values)
+    return functools.reduce(jnp.minimum, values)
+
+
+def target_value(critics: Critics, obs: Array, action: Array, config: CriticConfig, key: Array) -> Array:
+    """What the target takes of the critics' values, perhaps of a random few.  # [batch]"""
+    subset_key, dropout_key = jax.random.split(key)
+    values = critics(obs, action, dropout_key if config.dropout else None)
+    if config.target_subset is not None and config.target_subset < config.count:
+        chosen = jax.random.permutation(subset_key, config.count)[: config.target_subset]
+        stacked = jnp.stack(values)[chosen]
+        values = tuple(stacked[i] for i in range(config.target_subset))
+    return aggregate(values, config.target_value)
+
+
+def actor_value(critics: Critics, obs: Array, action: Array, config: CriticConfig) -> Array:
+    """What the policy climbs.  # [batch]"""
+    if config.actor_value == "one":
+        return critics.value(critics.members[0](obs, action))
+    return aggregate(critics(obs, action), config.actor_value)
 
 
 def td_target(batch: Batch, next_value: Array, gamma: float) -> Array:
-    """Reward plus the discounted value of the next state, unless the episode ended for good.  # [batch]"""
+    """Rewards plus the discounted value of the next state, unless the episode ended for good.  # [batch]"""
     return batch.reward + gamma * (1.0 - batch.terminated) * next_value
 
 
-def critic_loss(critic: TwinCritic, batch: Batch, target: Array) -> tuple[Array, Array]:
-    """Sum of both mean squared errors, and the mean value."""
-    first, second = critic(batch.obs, batch.action)
-    loss = jnp.mean((first - target) ** 2) + jnp.mean((second - target) ** 2)
-    return loss, 0.5 * (jnp.mean(first) + jnp.mean(second))
+def critic_loss(
+    critics: Critics, batch: Batch, target: Array, key: Array | None = None
+) -> tuple[Array, tuple[Array, ...]]:
+    """Sum of the mean losses, and every critic's mean value."""
+    outputs = critics.outputs(batch.obs, batch.action, key)
+    values = tuple(critics.value(output) for output in outputs)
+    if critics.histogram is None:
+        first, *others = (jnp.mean((value - target) ** 2) for value in values)
+    else:
+        wanted = critics.histogram.project(target)
+        first, *others = (
+            -jnp.mean(jnp.sum(wanted * jax.nn.log_softmax(output), axis=-1)) for output in outputs
+        )
+    return sum(others, first), tuple(jnp.mean(value) for value in values)
+
+
+class CriticStep(NamedTuple):
+    """The critics after one gradient step."""
+
+    critics: Critics
+    optimizer: optax.OptState
+    value: Array
+    """Mean over batch and critics."""
+    metrics: dict[str, Array]
 
 
 def critic_step(
-    critic: TwinCritic,
+    critics: Critics,
     optimizer_state: optax.OptState,
     optimizer: optax.GradientTransformation,
     batch: Batch,
     target: Array,
-) -> tuple[TwinCritic, optax.OptState, Array, Array]:
-    """One gradient step; returns the critic, its optimiser, the loss and the mean value."""
-    (loss, value), gradient = eqx.filter_value_and_grad(critic_loss, has_aux=True)(critic, batch, target)
-    critic, optimizer_state = descend(critic, gradient, optimizer_state, optimizer)
-    return critic, optimizer_state, loss, value
+    key: Array | None = None,
+) -> CriticStep:
+    """One gradient step towards the target; dropout needs a key."""
+    (loss, values), gradient = eqx.filter_value_and_grad(critic_loss, has_aux=True)(
+        critics, batch, target, key
+    )
+    critics, optimizer_state = descend(critics, gradient, optimizer_state, optimizer)
+    value = sum(values[1:], values[0]) / len(values)
+    metrics = {"losses/qf_loss": loss, "losses/qf_values": value}
+    metrics |= {f"losses/qf{i}_values": v for i, v in enumerate(values, 1)}
+    return CriticStep(critics, optimizer_state, value, metrics)
+
+
+def critic_optimizer(config: OffPolicyConfig) -> optax.GradientTransformation:
+    """Adam, with decoupled weight decay where it is asked for."""
+    if config.weight_decay:
+        return optax.adamw(config.critic_lr, weight_decay=config.weight_decay)
+    return optax.adam(config.critic_lr)
 
 
 def descend(
@@ -76,14 +196,3 @@ Network = TypeVar("Network")
 def polyak(target: Network, online: Network, tau: float) -> Network:
     """Move the target a share tau towards the network that learns."""
     return jax.tree.map(lambda slow, fast: slow + tau * (fast - slow), target, online)
-
-
-def scan_updates(
-    update_once: Callable[[Any, tuple[Array, Array]], tuple[Any, dict[str, Array]]],
-    state: Any,
-    rows: Array,
-    key: Array,
-) -> tuple[Any, dict[str, Array]]:
-    """One gradient update for each batch of rows, with a key of its own; the metrics are those of the last."""
-    state, metrics = jax.lax.scan(update_once, state, (rows, jax.random.split(key, rows.shape[0])))
-    return state, {name: values[-1] for name, values in metrics.items()}

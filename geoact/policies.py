@@ -1,249 +1,348 @@
-"""The policies as JAX modules: network outputs, and how noise turns them into an action.
+"""The policies: how an observation and noise become an action, each written once.
 
-Every policy maps `(obs, noise)` to an action in units of the normalised box `[-1, 1]^d`, before clipping, so
-that all randomness is an explicit argument. `geoact.runtime` is the same mathematics in NumPy; a test holds
-the two together.
+Every function here takes `nn`, the array operations that it runs on: NumPy's (runtime.py: acting, the
+robot), JAX's (networks.py: training) or a recorder of ONNX nodes (deploy/export.py). It works on the last
+axis, on a batch and on one observation alike. Actions are in units of the normalised box `[-1, 1]^d`,
+before clipping, and all randomness is an argument. No array library is imported here.
+
+    geometric       a = r * normalize(w * mu(s) + (1 - w) * xi), the last `slack` coordinates dropped   (GAC)
+    tanh-gaussian   a = tanh(mean(s) + std(s) * xi)                                                     (SAC)
+    deterministic   a = tanh(f(s)) + exploration_noise * xi                                             (TD3)
+    gaussian        a = f(s) + std * xi                                                                 (PPO)
+
+A policy's tensors are a dictionary of `<layer>.weight` [out, in] and `<layer>.bias` [out]; `layers` gives
+the layers of each kind. Where observations are normalised, `obs_mean` and `obs_std` [obs_dim] are among the
+tensors.
 """
 
+import itertools
 import math
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Protocol
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
-from jax import Array
+from geoact import checks
 
-from geoact import sphere
-from geoact.config import DeterministicHead, GeometricHead, TanhGaussianHead
-from geoact.networks import linear, orthogonal
+Array = Any
+"""An array of the library that `nn` belongs to."""
+Params = Mapping[str, Any]
+"""The tensors of a policy by name."""
+Activation = Literal["relu", "tanh", "elu", "silu"]
+
+SMALLEST_SQUARE = 1e-24
+"""A vector whose squared length is below this has no direction: its normalisation is zero."""
+CONCENTRATION_HIDDEN = 64
+"""Width of the concentration head's hidden layer, the paper's."""
+
+
+class Operations(Protocol):
+    """What the policies need from an array library; arrays also add, subtract, multiply and divide."""
+
+    def linear(self, params: Params, name: str, x: Array, /) -> Array:
+        """`x @ W.T + b` of the layer's tensors."""
+        ...
+
+    def relu(self, x: Array, /) -> Array: ...
+    def tanh(self, x: Array, /) -> Array: ...
+    def elu(self, x: Array, /) -> Array: ...
+    def silu(self, x: Array, /) -> Array: ...
+    def sigmoid(self, x: Array, /) -> Array: ...
+    def softplus(self, x: Array, /) -> Array: ...
+    def exp(self, x: Array, /) -> Array: ...
+    def at_most(self, x: Array, bound: float, /) -> Array: ...
+    def clip(self, x: Array, low: float, high: float, /) -> Array: ...
+
+    def first(self, x: Array, count: int, /) -> Array:
+        """The first `count` coordinates of the last axis."""
+        ...
+
+    def normalize(self, v: Array, /) -> Array:
+        """`v / |v|` along the last axis; zero where there is no direction."""
+        ...
+
+    def layer_norm(self, x: Array, /) -> Array:
+        """`(x - mean) / sqrt(variance + 1e-5)` along the last axis."""
+        ...
+
+
+@dataclass(frozen=True)
+class NetworkConfig:
+    """The hidden layers of a policy's network; stored in its policy file."""
+
+    hidden_sizes: tuple[int, ...] = (256, 256)
+    """Widths of the hidden layers."""
+    activation: Activation = "relu"
+    """Activation after each hidden layer."""
+    layer_norm: bool = False
+    """Normalise each hidden layer (without parameters) before its activation."""
+
+    def __post_init__(self) -> None:
+        checks.check(self)
+        check_sizes(self.hidden_sizes)
+
+
+def check_sizes(sizes: tuple[int, ...]) -> None:
+    """Refuse hidden sizes that no network has."""
+    checks.require(
+        0 < len(sizes) <= 16 and all(0 < size <= 65_536 for size in sizes),
+        f"hidden-sizes must be 1 to 16 widths greater than 0, got {list(sizes)}",
+    )
+
+
+def hidden(nn: Operations, network: NetworkConfig, params: Params, obs: Array) -> Array:
+    """The last hidden layer.  # [..., obs_dim] -> [..., hidden_sizes[-1]]"""
+    activate = getattr(nn, network.activation)
+    x = obs
+    for i in range(len(network.hidden_sizes)):
+        x = nn.linear(params, f"backbone.{i}", x)
+        x = activate(nn.layer_norm(x) if network.layer_norm else x)
+    return x
+
+
+def normalized_obs(nn: Operations, params: Params, obs: Array, bound: float) -> Array:
+    """Observations by the running mean and deviation that the policy keeps, clipped."""
+    return nn.clip((obs - params["obs_mean"]) / params["obs_std"], -bound, bound)
+
+
+# Geometric
+
+
+@dataclass(frozen=True)
+class GeometricHead:
+    """How a geometric policy turns network outputs into an action; stored in its policy file."""
+
+    radius: float | None
+    scale_max: float | None
+    slack: int
+    concentration: Literal["softplus", "free", "fixed", "published"]
+    weight: float
+    normalize_direction: bool
+    normalize_mixture: bool
+    kappa_init: float = 2.0
+    """kappa0 of concentration=published."""
+    scale_form: Literal["bounded", "softplus"] = "bounded"
+    """How a learned scale comes from its head: scale_max * sigmoid, or the paper's softplus."""
 
 
 class GeometricOutput(NamedTuple):
-    """What a geometric policy says about a batch of observations."""
+    """What a geometric policy says about observations."""
 
-    direction: Array  # [batch, action_dim + slack]
-    kappa: Array  # [batch]: log signal-to-noise ratio (see sphere.py), or the published form's own
-    weight: Array  # [batch, 1]: mixing weight w
-    scale: Array  # [batch, action_dim] or [batch, 1]: the radius r
+    direction: Array  # [..., action_dim + slack]
+    kappa: Array  # [..., 1]: log signal-to-noise ratio (see sphere.py), or the published form's own
+    weight: Array  # [..., 1]: mixing weight w
+    scale: Array  # [..., action_dim], or one number: the radius r
 
 
-class GeometricPolicy(eqx.Module):
-    """`a = r * normalize(w * mu + (1 - w) * xi)`, the last `slack` coordinates dropped.
+def geometric_layers(head: GeometricHead, width: int, action_dim: int) -> dict[str, tuple[int, int]]:
+    """Direction head, concentration head, and the scale head on the concentration head's hidden layer."""
+    layers = {"direction": (action_dim + head.slack, width)}
+    # Without a concentration head (fixed weight) a learned scale still needs the hidden layer it sits on.
+    if head.concentration != "fixed" or head.scale_max is not None:
+        layers |= {
+            "concentration.0": (CONCENTRATION_HIDDEN, width),
+            "concentration.1": (1, CONCENTRATION_HIDDEN),
+        }
+    if head.scale_max is not None:
+        layers["scale"] = (action_dim, CONCENTRATION_HIDDEN)
+    return layers
 
-    Backbone `obs -> h -> ReLU -> h -> ReLU`; direction head `h -> d + slack`; concentration head
-    `h -> 64 -> ReLU -> 1`; scale head `64 -> d` on the concentration head's hidden layer. The scale is
-    `scale_max * sigmoid(...)` where the paper has a softplus: an unbounded scale shoots off before the critic
-    knows better.
+
+def geometric_outputs(
+    nn: Operations, head: GeometricHead, params: Params, x: Array, noisy: bool = True
+) -> GeometricOutput:
+    """Direction, concentration and scale from the last hidden layer; without noise kappa and w are left out.
+
+    A learned scale is `scale_max * sigmoid(...)` by default, where the paper has a softplus: an unbounded
+    scale shoots off before the critic knows better.
     """
-
-    backbone: tuple[eqx.nn.Linear, eqx.nn.Linear]
-    direction: eqx.nn.Linear
-    concentration: tuple[eqx.nn.Linear, eqx.nn.Linear] | None
-    scale: eqx.nn.Linear | None
-    head: GeometricHead = eqx.field(static=True)
-    action_dim: int = eqx.field(static=True)
-
-    def __init__(self, key: Array, obs_dim: int, action_dim: int, hidden_size: int, head: GeometricHead):
-        keys = jax.random.split(key, 6)
-        self.backbone = (
-            eqx.nn.Linear(obs_dim, hidden_size, key=keys[0]),
-            eqx.nn.Linear(hidden_size, hidden_size, key=keys[1]),
-        )
-        self.direction = eqx.nn.Linear(hidden_size, action_dim + head.slack, key=keys[2])
-        learned_scale = head.scale_max is not None
-        # Without a concentration head (fixed weight) a learned scale still needs the hidden layer it sits on.
-        self.concentration = (
-            (eqx.nn.Linear(hidden_size, 64, key=keys[3]), eqx.nn.Linear(64, 1, key=keys[4]))
-            if head.concentration != "fixed" or learned_scale
-            else None
-        )
-        self.scale = eqx.nn.Linear(64, action_dim, key=keys[5]) if learned_scale else None
-        self.head = head
-        self.action_dim = action_dim
-
-    def outputs(self, obs: Array) -> GeometricOutput:
-        """Direction, concentration and scale.  # [batch, obs_dim] -> ..."""
-        head = self.head
-        x = obs
-        for layer in self.backbone:
-            x = jax.nn.relu(linear(layer, x))
-        direction = linear(self.direction, x)
-        if head.normalize_direction:
-            direction = sphere.normalize(direction)
-        batch = obs.shape[:-1]
-        raw = jnp.zeros(batch)
-        scale = jnp.full((*batch, 1), head.radius if head.radius is not None else 0.0)
-        if self.concentration is not None:
-            hidden = jax.nn.relu(linear(self.concentration[0], x))
-            raw = linear(self.concentration[1], hidden)[..., 0]
-            if self.scale is not None and head.scale_max is not None:
-                scale = head.scale_max * jax.nn.sigmoid(linear(self.scale, hidden))
-        if head.concentration == "softplus":
-            kappa = jax.nn.softplus(raw)
-        elif head.concentration == "published":
-            kappa = jax.nn.softplus(20.0 * jax.nn.sigmoid(raw / 5.0) - 10.0 + jnp.log(head.kappa_init)) + 1e-6
-        elif head.concentration == "free":
-            kappa = raw
-        else:  # fixed: logit of the weight, so that w = sigmoid(kappa) holds here too
-            kappa = jnp.full(batch, jnp.log(head.weight) - jnp.log1p(-head.weight))
-        logit = jnp.minimum(kappa, 20.0) / 2.0 if head.concentration == "published" else kappa
-        return GeometricOutput(direction, kappa, jax.nn.sigmoid(logit)[..., None], scale)
-
-    def noise(self, key: Array, batch: tuple[int, ...]) -> Array:
-        """Uniform noise on the sphere.  # [*batch, action_dim + slack]"""
-        return sphere.uniform(key, batch, self.action_dim + self.head.slack)
-
-    def act(self, outputs: GeometricOutput, noise: Array | None) -> Array:
-        """The action for given noise; without noise the deterministic one.  # [batch, action_dim]"""
-        on_sphere = outputs.direction
-        if noise is not None:
-            on_sphere = sphere.mix(outputs.direction, noise, outputs.weight, self.head.normalize_mixture)
-        return outputs.scale * on_sphere[..., : self.action_dim]
-
-    def tensors(self) -> dict[str, Array]:
-        """The tensors of a policy file, by name."""
-        layers = {"backbone.0": self.backbone[0], "backbone.1": self.backbone[1], "direction": self.direction}
-        if self.concentration is not None:
-            layers |= {"concentration.0": self.concentration[0], "concentration.1": self.concentration[1]}
-        if self.scale is not None:
-            layers["scale"] = self.scale
-        return layer_tensors(layers)
+    direction = nn.linear(params, "direction", x)
+    if head.normalize_direction:
+        direction = nn.normalize(direction)
+    learned = head.scale_max is not None
+    inner = None
+    if learned or (noisy and head.concentration != "fixed"):
+        inner = nn.relu(nn.linear(params, "concentration.0", x))
+    scale = head.radius
+    if learned:
+        raw = nn.linear(params, "scale", inner)
+        bounded = head.scale_form == "bounded"
+        scale = head.scale_max * nn.sigmoid(raw) if bounded else nn.softplus(raw)
+    if not noisy:
+        return GeometricOutput(direction, None, None, scale)
+    if (
+        head.concentration == "fixed"
+    ):  # kappa is the weight's logit, so that w = sigmoid(kappa) holds here too
+        kappa, weight = math.log(head.weight) - math.log1p(-head.weight), head.weight
+        return GeometricOutput(direction, kappa, weight, scale)
+    raw = nn.linear(params, "concentration.1", inner)
+    if head.concentration == "published":
+        kappa = nn.softplus(20.0 * nn.sigmoid(raw / 5.0) - 10.0 + math.log(head.kappa_init)) + 1e-6
+        return GeometricOutput(direction, kappa, nn.sigmoid(nn.at_most(kappa, 20.0) / 2.0), scale)
+    kappa = nn.softplus(raw) if head.concentration == "softplus" else raw
+    return GeometricOutput(direction, kappa, nn.sigmoid(kappa), scale)
 
 
-class TanhGaussianPolicy(eqx.Module):
-    """SAC's `a = tanh(mean + std * noise)`, with `log std` squashed by tanh into [log_std_min, log_std_max]."""
-
-    backbone: tuple[eqx.nn.Linear, eqx.nn.Linear]
-    mean: eqx.nn.Linear
-    log_std: eqx.nn.Linear
-    head: TanhGaussianHead = eqx.field(static=True)
-
-    def __init__(self, key: Array, obs_dim: int, action_dim: int, hidden_size: int, head: TanhGaussianHead):
-        keys = jax.random.split(key, 4)
-        self.backbone = (
-            eqx.nn.Linear(obs_dim, hidden_size, key=keys[0]),
-            eqx.nn.Linear(hidden_size, hidden_size, key=keys[1]),
-        )
-        self.mean = eqx.nn.Linear(hidden_size, action_dim, key=keys[2])
-        self.log_std = eqx.nn.Linear(hidden_size, action_dim, key=keys[3])
-        self.head = head
-
-    def outputs(self, obs: Array) -> tuple[Array, Array]:
-        """Mean and log standard deviation before tanh.  # [batch, obs_dim] -> 2 x [batch, action_dim]"""
-        x = obs
-        for layer in self.backbone:
-            x = jax.nn.relu(linear(layer, x))
-        low, high = self.head.log_std_min, self.head.log_std_max
-        return linear(self.mean, x), low + 0.5 * (high - low) * (jnp.tanh(linear(self.log_std, x)) + 1.0)
-
-    def act(self, obs: Array, noise: Array | None) -> Array:
-        """The action for given noise; without noise the deterministic one.  # [batch, action_dim]"""
-        mean, log_std = self.outputs(obs)
-        return jnp.tanh(mean if noise is None else mean + jnp.exp(log_std) * noise)
-
-    def sample(self, obs: Array, noise: Array) -> tuple[Array, Array]:
-        """The action for given noise and the log of its density.  # [batch, action_dim], [batch]"""
-        mean, log_std = self.outputs(obs)
-        x = mean + jnp.exp(log_std) * noise
-        # log(1 - tanh(x)^2), in a form that does not cancel for large |x|
-        log_slope = 2.0 * (math.log(2.0) - x - jax.nn.softplus(-2.0 * x))
-        return jnp.tanh(x), gaussian_log_prob(noise, log_std) - jnp.sum(log_slope, axis=-1)
-
-    def tensors(self) -> dict[str, Array]:
-        """The tensors of a policy file, by name."""
-        return layer_tensors(backbone_layers(self.backbone) | {"mean": self.mean, "log_std": self.log_std})
+def geometric_action(
+    nn: Operations, head: GeometricHead, outputs: GeometricOutput, noise: Array | None, action_dim: int
+) -> Array:
+    """The action for given noise on the sphere; without noise the deterministic one.  # [..., action_dim]"""
+    point = outputs.direction
+    if noise is not None:
+        point = outputs.weight * point + (1.0 - outputs.weight) * noise
+        if head.normalize_mixture:
+            point = nn.normalize(point)
+    return (nn.first(point, action_dim) if head.slack else point) * outputs.scale
 
 
-class DeterministicPolicy(eqx.Module):
-    """TD3's `a = tanh(f(s))`, plus Gaussian noise where it explores."""
-
-    backbone: tuple[eqx.nn.Linear, eqx.nn.Linear]
-    mean: eqx.nn.Linear
-    head: DeterministicHead = eqx.field(static=True)
-
-    def __init__(self, key: Array, obs_dim: int, action_dim: int, hidden_size: int, head: DeterministicHead):
-        keys = jax.random.split(key, 3)
-        self.backbone = (
-            eqx.nn.Linear(obs_dim, hidden_size, key=keys[0]),
-            eqx.nn.Linear(hidden_size, hidden_size, key=keys[1]),
-        )
-        self.mean = eqx.nn.Linear(hidden_size, action_dim, key=keys[2])
-        self.head = head
-
-    def act(self, obs: Array, noise: Array | None) -> Array:
-        """The action, exploring where there is noise.  # [batch, action_dim]"""
-        x = obs
-        for layer in self.backbone:
-            x = jax.nn.relu(linear(layer, x))
-        action = jnp.tanh(linear(self.mean, x))
-        return action if noise is None else action + self.head.exploration_noise * noise
-
-    def tensors(self) -> dict[str, Array]:
-        """The tensors of a policy file, by name."""
-        return layer_tensors(backbone_layers(self.backbone) | {"mean": self.mean})
+def _geometric(
+    nn: Operations, head: GeometricHead, params: Params, x: Array, noise: Array | None, action_dim: int
+) -> Array:
+    outputs = geometric_outputs(nn, head, params, x, noise is not None)
+    return geometric_action(nn, head, outputs, noise, action_dim)
 
 
-class GaussianPolicy(eqx.Module):
-    """PPO's `a = f(s) + std * noise`, the deviation a parameter of its own; orthogonal at the start.
-
-    Observations come normalised: their statistics are the training loop's, and it writes them into the policy's
-    file as `obs_mean` and `obs_std`.
-    """
-
-    backbone: tuple[eqx.nn.Linear, eqx.nn.Linear]
-    mean: eqx.nn.Linear
-    log_std: Array  # [action_dim]
-
-    def __init__(self, key: Array, obs_dim: int, action_dim: int, hidden_size: int):
-        keys = jax.random.split(key, 3)
-        self.backbone = (
-            orthogonal(keys[0], obs_dim, hidden_size, math.sqrt(2.0)),
-            orthogonal(keys[1], hidden_size, hidden_size, math.sqrt(2.0)),
-        )
-        self.mean = orthogonal(keys[2], hidden_size, action_dim, 0.01)
-        self.log_std = jnp.zeros(action_dim)
-
-    def outputs(self, obs: Array) -> tuple[Array, Array]:
-        """Mean and log standard deviation.  # [batch, obs_dim] -> 2 x [batch, action_dim]"""
-        x = obs
-        for layer in self.backbone:
-            x = jnp.tanh(linear(layer, x))
-        mean = linear(self.mean, x)
-        return mean, jnp.broadcast_to(self.log_std, mean.shape)
-
-    def act(self, obs: Array, noise: Array | None) -> Array:
-        """The action for given noise; without noise the deterministic one.  # [batch, action_dim]"""
-        mean, log_std = self.outputs(obs)
-        return mean if noise is None else mean + jnp.exp(log_std) * noise
-
-    def log_prob(self, obs: Array, action: Array) -> Array:
-        """Log of an action's density.  # [batch]"""
-        mean, log_std = self.outputs(obs)
-        return gaussian_log_prob((action - mean) * jnp.exp(-log_std), log_std)
-
-    def entropy(self) -> Array:
-        """Entropy of the action, the same in every state."""
-        return jnp.sum(self.log_std + 0.5 * math.log(2.0 * math.pi * math.e))
-
-    def tensors(self) -> dict[str, Array]:
-        """The tensors of a policy file, by name."""
-        return layer_tensors(backbone_layers(self.backbone) | {"mean": self.mean}) | {"log_std": self.log_std}
+# Gaussian squashed by tanh
 
 
-def gaussian_log_prob(noise: Array, log_std: Array) -> Array:
-    """Log density of `mean + std * noise`, summed over the last axis.  # 2 x [batch, action_dim] -> [batch]"""
-    return jnp.sum(-0.5 * noise**2 - log_std - 0.5 * math.log(2.0 * math.pi), axis=-1)
+@dataclass(frozen=True)
+class TanhGaussianHead:
+    """How SAC's policy turns network outputs into an action; stored in its policy file."""
+
+    log_std_min: float
+    log_std_max: float
 
 
-def backbone_layers(backbone: tuple[eqx.nn.Linear, eqx.nn.Linear]) -> dict[str, eqx.nn.Linear]:
-    return {"backbone.0": backbone[0], "backbone.1": backbone[1]}
+def tanh_gaussian_outputs(
+    nn: Operations, head: TanhGaussianHead, params: Params, x: Array
+) -> tuple[Array, Array]:
+    """Mean and log standard deviation before tanh, the latter squashed into its bounds."""
+    low, high = head.log_std_min, head.log_std_max
+    squashed = nn.tanh(nn.linear(params, "log_std", x)) + 1.0
+    return nn.linear(params, "mean", x), low + 0.5 * (high - low) * squashed
 
 
-def layer_tensors(layers: dict[str, eqx.nn.Linear]) -> dict[str, Array]:
-    """`name.weight` and `name.bias` of each layer."""
-    tensors: dict[str, Array] = {}
-    for name, layer in layers.items():
-        tensors[f"{name}.weight"] = layer.weight
-        if layer.bias is not None:
-            tensors[f"{name}.bias"] = layer.bias
-    return tensors
+def _before_tanh(
+    nn: Operations, head: TanhGaussianHead, params: Params, x: Array, noise: Array | None, action_dim: int
+) -> Array:
+    if noise is None:
+        return nn.linear(params, "mean", x)
+    mean, log_std = tanh_gaussian_outputs(nn, head, params, x)
+    return mean + nn.exp(log_std) * noise
+
+
+def _tanh_gaussian(
+    nn: Operations, head: TanhGaussianHead, params: Params, x: Array, noise: Array | None, action_dim: int
+) -> Array:
+    return nn.tanh(_before_tanh(nn, head, params, x, noise, action_dim))
+
+
+# Deterministic
+
+
+@dataclass(frozen=True)
+class DeterministicHead:
+    """How TD3's policy explores; stored in its policy file."""
+
+    exploration_noise: float
+
+
+def _deterministic(
+    nn: Operations, head: DeterministicHead, params: Params, x: Array, noise: Array | None, action_dim: int
+) -> Array:
+    action = nn.tanh(nn.linear(params, "mean", x))
+    return action if noise is None else action + head.exploration_noise * noise
+
+
+def _mean(nn: Operations, head: Any, params: Params, x: Array, noise: Array | None, action_dim: int) -> Array:
+    return nn.linear(params, "mean", x)
+
+
+# Gaussian
+
+
+@dataclass(frozen=True)
+class GaussianHead:
+    """PPO's policy has no settings of its own: its deviation is the tensor `log_std`, the same in every
+    state."""
+
+
+def _gaussian(
+    nn: Operations, head: GaussianHead, params: Params, x: Array, noise: Array | None, action_dim: int
+) -> Array:
+    mean = nn.linear(params, "mean", x)
+    return mean if noise is None else mean + nn.exp(params["log_std"]) * noise
+
+
+# The kinds by name
+
+Act = Callable[[Operations, Any, Params, Array, "Array | None", int], Array]
+"""(nn, head, params, last hidden layer, noise, action_dim) -> [..., action_dim]"""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of policy: its settings, its layers behind the hidden ones, and how it acts."""
+
+    head: type
+    layers: Callable[[Any, int, int], dict[str, tuple[int, int]]]
+    """(head, width of the last hidden layer, action_dim) -> (out, in) of each layer"""
+    act: Act
+    """The action in units of the box, before clipping."""
+    unsquashed: Act | None = None
+    """The action before its tanh, where the policy ends in one."""
+    sphere_noise: bool = False
+    """Noise is uniform on the unit sphere rather than standard normal."""
+    own_log_std: bool = False
+    """The deviation is a tensor `log_std` [action_dim] of its own."""
+
+
+KINDS: dict[str, Kind] = {
+    "geometric": Kind(GeometricHead, geometric_layers, _geometric, sphere_noise=True),
+    "tanh-gaussian": Kind(
+        TanhGaussianHead,
+        lambda head, width, action_dim: {"mean": (action_dim, width), "log_std": (action_dim, width)},
+        _tanh_gaussian,
+        _before_tanh,
+    ),
+    "deterministic": Kind(
+        DeterministicHead,
+        lambda head, width, action_dim: {"mean": (action_dim, width)},
+        _deterministic,
+        _mean,
+    ),
+    "gaussian": Kind(
+        GaussianHead,
+        lambda head, width, action_dim: {"mean": (action_dim, width)},
+        _gaussian,
+        own_log_std=True,
+    ),
+}
+"""Every kind of policy that exists: training, acting, files and export know them from here."""
+
+
+def layers(
+    kind: str, head: Any, network: NetworkConfig, obs_dim: int, action_dim: int
+) -> dict[str, tuple[int, int]]:
+    """(out, in) of every layer of a policy, hidden layers first."""
+    sizes = (obs_dim, *network.hidden_sizes)
+    found = {f"backbone.{i}": (out, fan_in) for i, (fan_in, out) in enumerate(itertools.pairwise(sizes))}
+    return found | KINDS[kind].layers(head, sizes[-1], action_dim)
+
+
+def shapes(
+    kind: str, head: Any, network: NetworkConfig, obs_dim: int, action_dim: int, normalized: bool
+) -> dict[str, tuple[int, ...]]:
+    """The shape of every tensor of a policy."""
+    found: dict[str, tuple[int, ...]] = {}
+    for name, (out, fan_in) in layers(kind, head, network, obs_dim, action_dim).items():
+        found |= {f"{name}.weight": (out, fan_in), f"{name}.bias": (out,)}
+    if KINDS[kind].own_log_std:
+        found["log_std"] = (action_dim,)
+    if normalized:
+        found |= {"obs_mean": (obs_dim,), "obs_std": (obs_dim,)}
+    return found
+
+
+def noise_dim(kind: str, head: Any, action_dim: int) -> int:
+    """Numbers of noise per action."""
+    return action_dim + head.slack if KINDS[kind].sphere_noise else action_dim

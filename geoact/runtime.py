@@ -3,219 +3,99 @@
     policy = geoact.runtime.load("runs/.../policy")
     action = policy(observation)
 
-Needs NumPy and safetensors. The same mathematics as `geoact.policies`, kept equal by tests: observation
+Needs NumPy and safetensors. The mathematics is that of `geoact.policies`, run on NumPy: observation
 normalisation, network, head, clipping to the box and rescaling to the environment's own limits are all
 inside. A policy is a folder of two files:
 
-    policy.json         what it is: schema, head, sizes, action limits, where it was trained
+    policy.json         what it is: schema, kind, head, network, sizes, action limits, where it was trained
     policy.safetensors  its tensors; size and SHA-256 are in policy.json
 
 Nothing in these files is ever executed.
+
+An action depends on its observation alone, but matrix products of one row and of many are summed in another
+order: the same observation in batches of different sizes gives actions that agree to about 1e-6 of their
+range, not to the bit. Evaluations therefore act on one observation at a time.
 """
 
 import dataclasses
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any
 
 import numpy as np
 
-from geoact import __version__, files
-from geoact.config import DeterministicHead, GaussianHead, GeometricHead, TanhGaussianHead, unknown
+from geoact import __version__, checks, policies
 from geoact.errors import FileFormatError, InputError
+from geoact.policies import KINDS, SMALLEST_SQUARE, NetworkConfig, Params
+from geoact.storage import files
 
-SCHEMA = 1
+SCHEMA = 2
 POLICY_FILES = frozenset({"policy.json", "policy.safetensors"})
 ZOO = Path(__file__).parent / "models"
 """The policies that come with the package: `models/` of the repository, to which this is a link there."""
-SMALLEST_SQUARE = 1e-24
-"""Shorter than the root of this, a vector has no direction: as in sphere.py."""
 
 Tensors = dict[str, np.ndarray]
 
-# Everything below works on the last axis, on a batch and on one observation alike. For one, the overhead of
-# the calls is most of the time, so they are chosen for it: `np.dot` over `@`, and no `where`, `clip` or `einsum`.
+
+class NumpyOperations:
+    """The operations of `geoact.policies`, in NumPy, on a batch and on one observation alike.
+
+    For one observation the overhead of the calls is most of the time, so they are chosen for it: `np.dot`
+    over `@`, results written over inputs that nobody else has, and no `where`, `clip` or `einsum`.
+    """
+
+    def linear(self, params: Params, name: str, x: np.ndarray) -> np.ndarray:
+        y = np.dot(x, params[name + ".weight"].T)
+        y += params[name + ".bias"]
+        return y
+
+    def relu(self, x: np.ndarray) -> np.ndarray:
+        return np.maximum(x, 0.0, out=x)
+
+    tanh = staticmethod(np.tanh)
+    exp = staticmethod(np.exp)
+
+    def elu(self, x: np.ndarray) -> np.ndarray:
+        return np.where(x > 0.0, x, np.expm1(np.minimum(x, 0.0)))
+
+    def silu(self, x: np.ndarray) -> np.ndarray:
+        return x * self.sigmoid(x)
+
+    def sigmoid(self, x: np.ndarray) -> np.ndarray:
+        if x.shape == (1,):
+            return 0.5 * math.tanh(0.5 * x.item()) + 0.5  # type: ignore[return-value]
+        y = np.tanh(0.5 * x)
+        y *= 0.5
+        y += 0.5
+        return y
+
+    def softplus(self, x: np.ndarray) -> np.ndarray:
+        return np.logaddexp(x, 0.0)
+
+    def at_most(self, x: np.ndarray, bound: float) -> np.ndarray:
+        return np.minimum(x, bound)
+
+    def clip(self, x: np.ndarray, low: float, high: float) -> np.ndarray:
+        return np.minimum(np.maximum(x, low, out=x), high, out=x)
+
+    def first(self, x: np.ndarray, count: int) -> np.ndarray:
+        return x[..., :count]
+
+    def normalize(self, v: np.ndarray) -> np.ndarray:
+        if v.ndim == 1:
+            squared = float(np.dot(v, v))
+            return np.zeros_like(v) if squared <= SMALLEST_SQUARE else v / math.sqrt(squared)
+        squared = np.einsum("ij,ij->i", v, v)[:, None]
+        is_direction = ~(squared <= SMALLEST_SQUARE)  # so that a NaN stays one, and stops the run
+        return np.where(is_direction, v / np.sqrt(np.where(is_direction, squared, 1.0)), 0.0)
+
+    def layer_norm(self, x: np.ndarray) -> np.ndarray:
+        centered = x - x.mean(axis=-1, keepdims=True)
+        return centered / np.sqrt((centered * centered).mean(axis=-1, keepdims=True) + 1e-5)
 
 
-def linear(tensors: Tensors, name: str, x: np.ndarray) -> np.ndarray:
-    """`x @ W.T + b`.  # [..., in] -> [..., out]"""
-    y = np.dot(x, tensors[name + ".weight"].T)
-    y += tensors[name + ".bias"]
-    return y
-
-
-def relu(x: np.ndarray) -> np.ndarray:
-    return np.maximum(x, 0.0, out=x)
-
-
-def sigmoid(x: np.ndarray) -> np.ndarray:
-    y = np.tanh(0.5 * x)
-    y *= 0.5
-    y += 0.5
-    return y
-
-
-def normalize(v: np.ndarray) -> np.ndarray:
-    """Unit vectors along the last axis; a vector without a direction becomes zero, as in sphere.py."""
-    if v.ndim == 1:
-        squared = float(np.dot(v, v))
-        return np.zeros_like(v) if squared <= SMALLEST_SQUARE else v / math.sqrt(squared)
-    squared = np.einsum("ij,ij->i", v, v)[:, None]
-    is_direction = ~(squared <= SMALLEST_SQUARE)  # so that a NaN stays one, and stops the run
-    return np.where(is_direction, v / np.sqrt(np.where(is_direction, squared, 1.0)), 0.0)
-
-
-def geometric_noise(head: GeometricHead, rng: np.random.Generator, batch: int, action_dim: int) -> np.ndarray:
-    """Uniform on the sphere.  # [batch, action_dim + slack]"""
-    noise = rng.standard_normal((batch, action_dim + head.slack), dtype=np.float32)
-    return normalize(noise) if batch > 1 else normalize(noise[0])[None]
-
-
-def geometric_act(
-    head: GeometricHead, tensors: Tensors, obs: np.ndarray, noise: np.ndarray | None, action_dim: int
-) -> np.ndarray:
-    """`r * normalize(w * mu + (1 - w) * xi)`, before clipping.  # [..., obs_dim] -> [..., action_dim]"""
-    x = relu(linear(tensors, "backbone.0", obs))
-    x = relu(linear(tensors, "backbone.1", x))
-    action = linear(tensors, "direction", x)
-    if head.normalize_direction:
-        action = normalize(action)
-    hidden = None
-    if "concentration.0.weight" in tensors and (noise is not None or head.scale_max is not None):
-        hidden = relu(linear(tensors, "concentration.0", x))
-    if noise is not None:
-        weight = geometric_weight(head, tensors, hidden)
-        action = weight * action + (1.0 - weight) * noise
-        if head.normalize_mixture:
-            action = normalize(action)
-    action = action[..., :action_dim]
-    if head.scale_max is not None:
-        assert hidden is not None
-        return action * (head.scale_max * sigmoid(linear(tensors, "scale", hidden)))
-    assert head.radius is not None
-    return action * head.radius
-
-
-def geometric_weight(head: GeometricHead, tensors: Tensors, hidden: np.ndarray | None) -> np.ndarray | float:
-    """Mixing weight w from the concentration head's hidden layer.  # [..., 1]"""
-    if head.concentration == "fixed":
-        return head.weight
-    assert hidden is not None
-    logit = linear(tensors, "concentration.1", hidden)
-    if head.concentration == "softplus":
-        logit = np.logaddexp(logit, 0.0)
-    elif head.concentration == "published":
-        bounded = 20.0 * sigmoid(logit / 5.0) - 10.0 + math.log(head.kappa_init)
-        logit = np.minimum(np.logaddexp(bounded, 0.0) + 1e-6, 20.0) / 2.0
-    return sigmoid(logit) if logit.ndim == 2 else 0.5 * math.tanh(0.5 * logit.item()) + 0.5
-
-
-def geometric_shapes(
-    head: GeometricHead, obs_dim: int, action_dim: int, hidden: int
-) -> dict[str, tuple[int, ...]]:
-    """The shape of every tensor that a geometric policy has."""
-    shapes = {
-        "backbone.0": (hidden, obs_dim),
-        "backbone.1": (hidden, hidden),
-        "direction": (action_dim + head.slack, hidden),
-    }
-    if head.concentration != "fixed" or head.scale_max is not None:
-        shapes |= {"concentration.0": (64, hidden), "concentration.1": (1, 64)}
-    if head.scale_max is not None:
-        shapes["scale"] = (action_dim, 64)
-    return layer_shapes(shapes)
-
-
-def layer_shapes(layers: dict[str, tuple[int, int]]) -> dict[str, tuple[int, ...]]:
-    """`name.weight` and `name.bias` for the `[out, in]` of each layer."""
-    shapes: dict[str, tuple[int, ...]] = {}
-    for name, (fan_out, fan_in) in layers.items():
-        shapes |= {f"{name}.weight": (fan_out, fan_in), f"{name}.bias": (fan_out,)}
-    return shapes
-
-
-def gaussian_noise(head: object, rng: np.random.Generator, batch: int, action_dim: int) -> np.ndarray:
-    """Standard normal.  # [batch, action_dim]"""
-    return rng.standard_normal((batch, action_dim), dtype=np.float32)
-
-
-def tanh_gaussian_act(
-    head: TanhGaussianHead, tensors: Tensors, obs: np.ndarray, noise: np.ndarray | None, action_dim: int
-) -> np.ndarray:
-    """SAC: `tanh(mean + std * noise)`.  # [batch, action_dim]"""
-    x = relu(linear(tensors, "backbone.0", obs))
-    x = relu(linear(tensors, "backbone.1", x))
-    action = linear(tensors, "mean", x)
-    if noise is not None:
-        low, high = head.log_std_min, head.log_std_max
-        action += np.exp(low + 0.5 * (high - low) * (np.tanh(linear(tensors, "log_std", x)) + 1.0)) * noise
-    return np.tanh(action)
-
-
-def tanh_gaussian_shapes(
-    head: TanhGaussianHead, obs_dim: int, action_dim: int, hidden: int
-) -> dict[str, tuple[int, ...]]:
-    layers = {"backbone.0": (hidden, obs_dim), "backbone.1": (hidden, hidden)}
-    return layer_shapes(layers | {"mean": (action_dim, hidden), "log_std": (action_dim, hidden)})
-
-
-def deterministic_act(
-    head: DeterministicHead, tensors: Tensors, obs: np.ndarray, noise: np.ndarray | None, action_dim: int
-) -> np.ndarray:
-    """TD3: `tanh(f(s)) + exploration_noise * noise`, before clipping.  # [batch, action_dim]"""
-    x = relu(linear(tensors, "backbone.0", obs))
-    x = relu(linear(tensors, "backbone.1", x))
-    action = np.tanh(linear(tensors, "mean", x))
-    return action if noise is None else action + head.exploration_noise * noise
-
-
-def deterministic_shapes(
-    head: DeterministicHead, obs_dim: int, action_dim: int, hidden: int
-) -> dict[str, tuple[int, ...]]:
-    layers = {"backbone.0": (hidden, obs_dim), "backbone.1": (hidden, hidden)}
-    return layer_shapes(layers | {"mean": (action_dim, hidden)})
-
-
-def gaussian_act(
-    head: GaussianHead, tensors: Tensors, obs: np.ndarray, noise: np.ndarray | None, action_dim: int
-) -> np.ndarray:
-    """PPO: `f(normalised s) + std * noise`, before clipping.  # [batch, action_dim]"""
-    if head.obs_clip is not None:
-        obs = np.clip((obs - tensors["obs_mean"]) / tensors["obs_std"], -head.obs_clip, head.obs_clip)
-    x = np.tanh(linear(tensors, "backbone.0", obs))
-    x = np.tanh(linear(tensors, "backbone.1", x))
-    action = linear(tensors, "mean", x)
-    return action if noise is None else action + np.exp(tensors["log_std"]) * noise
-
-
-def gaussian_shapes(
-    head: GaussianHead, obs_dim: int, action_dim: int, hidden: int
-) -> dict[str, tuple[int, ...]]:
-    layers = {"backbone.0": (hidden, obs_dim), "backbone.1": (hidden, hidden), "mean": (action_dim, hidden)}
-    shapes = layer_shapes(layers) | {"log_std": (action_dim,)}
-    if head.obs_clip is not None:
-        shapes |= {"obs_mean": (obs_dim,), "obs_std": (obs_dim,)}
-    return shapes
-
-
-@dataclass(frozen=True)
-class Kind:
-    """The functions of one kind of policy. `act` takes one observation or a batch: it works on the last axis."""
-
-    head: type
-    noise: Callable[[Any, np.random.Generator, int, int], np.ndarray]
-    act: Callable[[Any, Tensors, np.ndarray, np.ndarray | None, int], np.ndarray]
-    shapes: Callable[[Any, int, int, int], dict[str, tuple[int, ...]]]
-
-
-KINDS: dict[str, Kind] = {
-    "geometric": Kind(GeometricHead, geometric_noise, geometric_act, geometric_shapes),
-    "tanh-gaussian": Kind(TanhGaussianHead, gaussian_noise, tanh_gaussian_act, tanh_gaussian_shapes),
-    "deterministic": Kind(DeterministicHead, gaussian_noise, deterministic_act, deterministic_shapes),
-    "gaussian": Kind(GaussianHead, gaussian_noise, gaussian_act, gaussian_shapes),
-}
+NUMPY = NumpyOperations()
 
 
 @dataclass(frozen=True)
@@ -223,20 +103,30 @@ class PolicySpec:
     """What a policy is, besides its tensors."""
 
     kind: str
-    """One of KINDS."""
+    """One of `geoact.policies.KINDS`."""
     head: Any
     """The kind's own settings."""
+    network: NetworkConfig
+    """Its hidden layers."""
     obs_dim: int
     action_low: tuple[float, ...]
     action_high: tuple[float, ...]
     algorithm: str
     env: str
+    obs_clip: float | None = None
+    """Bound of the normalised observation; None where observations are taken as they come."""
     about: dict[str, Any] = field(default_factory=dict)
     """Where it was trained and what it scored: plain data for people and cards."""
 
     @property
     def action_dim(self) -> int:
         return len(self.action_low)
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shape of every tensor."""
+        return policies.shapes(
+            self.kind, self.head, self.network, self.obs_dim, self.action_dim, self.obs_clip is not None
+        )
 
 
 class Policy:
@@ -250,14 +140,35 @@ class Policy:
         high = np.asarray(spec.action_high, np.float32)
         self._low, self._high = low, high
         self._middle, self._half = (high + low) / 2, (high - low) / 2
+        self._noise_dim = policies.noise_dim(spec.kind, spec.head, spec.action_dim)
 
     def noise(self, rng: np.random.Generator, batch: int) -> np.ndarray:
-        """The noise that a stochastic action is made from."""
-        return self._kind.noise(self.spec.head, rng, batch, self.spec.action_dim)
+        """The noise that a stochastic action is made from.  # [batch, noise_dim]"""
+        noise = rng.standard_normal((batch, self._noise_dim), dtype=np.float32)
+        if not self._kind.sphere_noise:
+            return noise
+        return NUMPY.normalize(noise) if batch > 1 else NUMPY.normalize(noise[0])[None]
+
+    def _hidden(self, obs: np.ndarray) -> np.ndarray:
+        spec, tensors = self.spec, self.tensors
+        if spec.obs_clip is not None:
+            obs = policies.normalized_obs(NUMPY, tensors, obs, spec.obs_clip)
+        return policies.hidden(NUMPY, spec.network, tensors, obs)
 
     def raw(self, obs: np.ndarray, noise: np.ndarray | None = None) -> np.ndarray:
         """Actions in units of the box [-1, 1], before clipping.  # [..., obs_dim] -> [..., action_dim]"""
-        return self._kind.act(self.spec.head, self.tensors, obs, noise, self.spec.action_dim)
+        spec = self.spec
+        return self._kind.act(NUMPY, spec.head, self.tensors, self._hidden(obs), noise, spec.action_dim)
+
+    def unsquashed(self, obs: np.ndarray, noise: np.ndarray | None = None) -> np.ndarray:
+        """Actions before their tanh, or before clipping where the policy has none.  # [..., action_dim]"""
+        act, spec = self._kind.unsquashed or self._kind.act, self.spec
+        return act(NUMPY, spec.head, self.tensors, self._hidden(obs), noise, spec.action_dim)
+
+    @property
+    def squashes(self) -> bool:
+        """Whether the policy ends in a tanh; else its actions are clipped to the box."""
+        return self._kind.unsquashed is not None
 
     def __call__(self, obs: np.ndarray, rng: np.random.Generator | None = None) -> np.ndarray:
         """Actions for the environment, for one observation or many; deterministic without a generator."""
@@ -280,7 +191,7 @@ class Policy:
         return np.minimum(np.maximum(action, self._low, out=action), self._high, out=action)
 
     def save(self, folder: Path | str) -> Path:
-        """Write policy.json and policy.safetensors into `folder`, which may hold an older policy, but nothing else."""
+        """Write policy.json and policy.safetensors into a folder that holds an older policy or nothing."""
         from safetensors.numpy import save
 
         folder = Path(folder)
@@ -298,6 +209,10 @@ class Policy:
 def load(path: Path | str) -> Policy:
     """Load a policy from its folder (or its policy.json, or the run it belongs to), or `zoo:<name>`."""
     folder = find(Path(path))
+    return files.read_consistently(lambda: _load(folder), folder / "policy.json")
+
+
+def _load(folder: Path) -> Policy:
     data = files.read_json(folder / "policy.json")
     if data.get("format") != "geoact-policy":
         raise FileFormatError(f"{folder / 'policy.json'} is not a geoact policy")
@@ -309,8 +224,14 @@ def load(path: Path | str) -> Policy:
             f"{folder} was written by a newer geoact ({data.get('version')}, schema {schema}; this one reads up to "
             f"{SCHEMA}): upgrade geoact to use it"
         )
-    spec = _read_spec(folder, data)
-    return Policy(spec, _read_tensors(folder, data, spec))
+    tensors = _read_tensors(folder, data)
+    spec = _read_spec(folder, _from_schema_1(data, tensors) if schema == 1 else data)
+    expected = spec.shapes()
+    found = {name: tensor.shape for name, tensor in tensors.items()}
+    if found != expected or any(tensor.dtype != np.float32 for tensor in tensors.values()):
+        path = folder / "policy.safetensors"
+        raise FileFormatError(f"{path} does not fit its policy.json: expected {expected}, found {found}")
+    return Policy(spec, tensors)
 
 
 def zoo() -> dict[str, Path]:
@@ -326,7 +247,7 @@ def find(path: Path) -> Path:
         if not known:
             raise InputError(f"this installation of geoact has no zoo: {ZOO} is empty or missing")
         if name not in known:
-            raise InputError(unknown("policy of the zoo", name, list(known)))
+            raise InputError(checks.unknown("policy of the zoo", name, list(known)))
         return known[name]
     if path.name == "policy.json":
         path = path.parent
@@ -344,47 +265,60 @@ def _read_spec(folder: Path, data: dict[str, Any]) -> PolicySpec:
     where = folder / "policy.json"
     kind = data.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:
-        raise FileFormatError(f"{where}: {unknown('kind of policy', str(kind)[:40], list(KINDS))}")
+        raise FileFormatError(f"{where}: {checks.unknown('kind of policy', str(kind)[:40], list(KINDS))}")
     try:
         low, high = (tuple(float(x) for x in data[name]) for name in ("action_low", "action_high"))
-        head = KINDS[kind].head(**data["head"])
+        if not checks.fits(data["obs_dim"], int) or data["obs_dim"] < 1:
+            raise ValueError(f"obs_dim {data['obs_dim']!r}")
+        head, clip = KINDS[kind].head(**data["head"]), data["obs_clip"]
         _check_head(head)
         spec = PolicySpec(
-            kind,
-            head,
-            data["obs_dim"],
-            low,
-            high,
-            str(data["algorithm"]),
-            str(data["env"]),
-            dict(data["about"]),
+            kind=kind,
+            head=head,
+            network=NetworkConfig(**data["network"]),
+            obs_dim=data["obs_dim"],
+            action_low=low,
+            action_high=high,
+            algorithm=str(data["algorithm"]),
+            env=str(data["env"]),
+            obs_clip=None if clip is None else float(clip),
+            about=dict(data["about"]),
         )
+        if spec.obs_clip is not None and not 0 < spec.obs_clip < 1e6:
+            raise ValueError(f"obs_clip is {spec.obs_clip}")
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise FileFormatError(f"{where} is damaged: {type(error).__name__} {error}") from None
     limits = np.asarray([low, high], np.float64) if len(low) == len(high) else np.asarray([[math.nan]])
     if not (low and (np.abs(limits) < 1e30).all() and (limits[0] < limits[1]).all()):
         raise FileFormatError(f"{where} is damaged: the action limits are not a box")
-    if not isinstance(spec.obs_dim, int) or isinstance(spec.obs_dim, bool) or spec.obs_dim < 1:
-        raise FileFormatError(f"{where} is damaged: obs_dim {spec.obs_dim!r}")
     return spec
 
 
 def _check_head(head: Any) -> None:
-    """Each setting must be of the type that the head declares, and a finite number where it is a number."""
-    for name, kind in get_type_hints(type(head)).items():
-        value = getattr(head, name)
-        allowed = get_args(kind) or (kind,)
-        plain = tuple(k for k in allowed if isinstance(k, type))
-        fits = value in allowed if get_origin(kind) is Literal else isinstance(value, plain)
-        if float in plain and type(value) is int:
-            fits = True  # JSON does not tell 1 from 1.0
-        if isinstance(value, bool) and bool not in plain:
-            fits = False
-        if not fits or (isinstance(value, (int, float)) and not abs(value) < 1e6):
+    """Each setting must be of the type that the head declares, and of a size that makes sense."""
+    checks.check(head)
+    for name, value in vars(head).items():
+        if isinstance(value, int | float) and not abs(value) < 1e6:
             raise ValueError(f"{name} is {str(value)[:40]!r}")
 
 
-def _read_tensors(folder: Path, data: dict[str, Any], spec: PolicySpec) -> Tensors:
+def _from_schema_1(data: dict[str, Any], tensors: Tensors) -> dict[str, Any]:
+    """Schema 1 had two hidden layers of one width, and the bound of normalised observations in PPO's head."""
+    first = tensors.get("backbone.0.weight")
+    width = first.shape[0] if first is not None and first.ndim == 2 else 1
+    head = data.get("head")
+    head = dict(head) if isinstance(head, dict) else {}
+    return data | {
+        "network": {
+            "hidden_sizes": [width, width],
+            "activation": "tanh" if data.get("kind") == "gaussian" else "relu",
+        },
+        "obs_clip": head.pop("obs_clip", None),
+        "head": head,
+    }
+
+
+def _read_tensors(folder: Path, data: dict[str, Any]) -> Tensors:
     from safetensors import SafetensorError
     from safetensors.numpy import load as load_tensors
 
@@ -404,12 +338,6 @@ def _read_tensors(folder: Path, data: dict[str, Any], spec: PolicySpec) -> Tenso
         tensors = load_tensors(content)
     except (SafetensorError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise FileFormatError(f"{path} is damaged: {error}") from None
-    first = tensors.get("backbone.0.weight")
-    hidden = first.shape[0] if first is not None and first.ndim == 2 else 0
-    expected = KINDS[spec.kind].shapes(spec.head, spec.obs_dim, spec.action_dim, hidden)
-    found = {name: tensor.shape for name, tensor in tensors.items()}
-    if found != expected or any(tensor.dtype != np.float32 for tensor in tensors.values()):
-        raise FileFormatError(f"{path} does not fit its policy.json: expected {expected}, found {found}")
     for name, tensor in tensors.items():
         if not np.isfinite(tensor).all():
             raise FileFormatError(f"{path} is damaged: {name} has a NaN or an infinity in it")

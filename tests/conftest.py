@@ -1,6 +1,6 @@
 """Every test runs on one thread, with implicit rank and dtype promotion forbidden: mistakes fail loudly."""
 
-from geoact import backend
+from geoact.training import backend
 
 backend.set_threads(1)
 

@@ -1,19 +1,64 @@
 """The Python API in the ecosystem's habit."""
 
+import dataclasses
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
 import gymnasium as gym
 import numpy as np
 import pytest
 
 import geoact
-from geoact.runs import find_runs
-from tests.probes import Counter, Reach
+from geoact.config import CriticConfig, RunOptions, SACConfig
+from geoact.policies import NetworkConfig
+from geoact.storage import checkpoints
+from geoact.storage.runs import CLOCK_KEYS, Run, find_runs
+from tests.probes import Counter, Nested, Reach
+from tests.training_cases import CRITIC, TINY
 
-SMALL = geoact.GACConfig(hidden_size=8, batch_size=8, buffer_size=500)
+SMALL = geoact.GACConfig(actor=TINY, critic=CRITIC, batch_size=8, buffer_size=500)
+SAC = SACConfig(actor=TINY, critic=CRITIC, batch_size=8, buffer_size=500, learning_starts=5)
+OPTIONS = RunOptions(timesteps=120, num_envs=2, evaluations=2, eval_episodes=2, log_points=6)
+COUNTER = "tests.probes:Counter-v0"
+
+
+@pytest.fixture(autouse=True)
+def _usual_handlers() -> Iterator[None]:
+    """A shell ignores Ctrl-C on behalf of what runs in its background, and what is ignored stays ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="module")
 def agent() -> geoact.Agent:
-    return geoact.GAC("tests.probes:Counter-v0", SMALL, seed=1, num_envs=2).learn(60)
+    return geoact.GAC(COUNTER, SMALL, seed=1, num_envs=2).learn(60)
+
+
+def sac(folder: Path | None = None, **options: Any) -> geoact.Agent:
+    return geoact.SAC(COUNTER, SAC, options=dataclasses.replace(OPTIONS, **options), runs_dir=folder)
+
+
+def run_of(agent: geoact.Agent) -> Run:
+    assert agent.run_path is not None
+    return Run(agent.run_path)
+
+
+def rows_of(agent: geoact.Agent) -> list[dict[str, Any]]:
+    return [{k: v for k, v in row.items() if k not in CLOCK_KEYS} for row in run_of(agent).metrics()]
+
+
+def policy_bytes(agent: geoact.Agent) -> bytes:
+    return (run_of(agent).policy_path / "policy.safetensors").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> geoact.Agent:
+    """One long learn."""
+    return sac(tmp_path_factory.mktemp("whole")).learn()
 
 
 def test_predict_takes_one_or_many_observations(agent):
@@ -30,7 +75,7 @@ def test_predict_takes_one_or_many_observations(agent):
 
 def test_save_and_load(agent, tmp_path):
     path = agent.save(tmp_path / "policy")
-    loaded = geoact.load(path)
+    loaded = geoact.load(path, env=COUNTER)
     assert isinstance(loaded, geoact.GAC)
     obs = np.random.default_rng(0).standard_normal((9, 2))
     np.testing.assert_array_equal(loaded.predict(obs)[0], agent.predict(obs)[0])
@@ -46,27 +91,226 @@ def test_a_callback_sees_each_log_point_and_can_stop():
         steps.append(row["step"])
         return len(steps) < 3
 
-    geoact.GAC("tests.probes:Counter-v0", SMALL, num_envs=2).learn(2000, callback=watch)
-    assert steps == [10, 20, 30]
+    agent = geoact.GAC(COUNTER, SMALL, num_envs=2)
+    agent.learn(2000, callback=watch)
+    assert steps == [10, 20, 30] and not agent.completed
 
 
 def test_learn_again_goes_on(tmp_path):
-    agent = geoact.GAC("tests.probes:Counter-v0", SMALL, num_envs=2, runs_dir=tmp_path)
-    agent.learn(40).learn(20)
+    agent = geoact.GAC(COUNTER, SMALL, num_envs=2, runs_dir=tmp_path)
+    agent.learn(40).learn(total_timesteps=20)
     (run,) = find_runs(tmp_path)
-    assert run.status()["timesteps"] == 60
+    assert agent.run_path == run.path and agent.completed
+    assert run.status() == {"state": "finished", "timesteps": 60, "total": 60}
+    assert run.config().timesteps == 60
     assert run.metrics()[-1]["step"] == 60
 
 
-def test_environments_of_the_users_own():
+def test_two_learns_are_one_long_learn(whole, tmp_path):
+    """The same total from the start: stopped by a callback, and gone on with."""
+    agent = sac(tmp_path)
+    agent.learn(callback=lambda row: row["step"] < 60)
+    assert not agent.completed and run_of(agent).state() == "stopped"
+    assert not run_of(agent).locked()
+    agent.learn()
+    assert agent.completed and run_of(agent).status() == {"state": "finished", "timesteps": 120, "total": 120}
+    assert policy_bytes(agent) == policy_bytes(whole) and rows_of(agent) == rows_of(whole)
+
+
+def test_between_two_learns_nothing_is_open():
+    opened: list[Counter] = []
+    closed: list[Any] = []
+
+    class Watched(Counter):
+        def __init__(self) -> None:
+            opened.append(self)
+
+        def close(self) -> None:
+            closed.append(self)
+
+    agent = geoact.SAC(Watched, SAC, options=OPTIONS)
+    for count in (1, 2):
+        agent.learn(40)
+        assert len(opened) == len(set(map(id, closed))) == 3 * count  # two to train in, one to evaluate in
+    assert agent.predict(np.zeros(2))[0].shape == (2,)
+
+
+def test_resume_goes_on_in_another_process_or_this_one(whole, tmp_path):
+    first = sac(tmp_path)
+    first.learn(callback=lambda row: row["step"] < 80)
+    assert first.run_path is not None
+    second = geoact.resume(first.run_path)
+    assert isinstance(second, geoact.SAC) and second.run_path == first.run_path
+    np.testing.assert_array_equal(second.predict(np.ones(2))[0], first.predict(np.ones(2))[0])
+    second.learn()
+    assert second.completed
+    assert policy_bytes(second) == policy_bytes(whole) and rows_of(second) == rows_of(whole)
+
+
+def test_a_loaded_run_acts_and_learns_on(tmp_path):
+    first = sac(tmp_path).learn()
+    assert first.run_path is not None
+    loaded = geoact.load(first.run_path)
+    obs = np.ones((3, 2))
+    np.testing.assert_array_equal(loaded.predict(obs)[0], first.predict(obs)[0])
+    np.testing.assert_array_equal(loaded.evaluate(2).returns, first.evaluate(2).returns)
+    loaded.learn(40)
+    run = run_of(loaded)
+    assert loaded.completed and run.status()["timesteps"] == 160 and run.config().timesteps == 160
+    assert [row["step"] for row in run.metrics()][-1] == 160
+
+
+def test_a_run_without_checkpoints_acts_only(tmp_path):
+    first = sac(tmp_path, keep_checkpoints=False).learn()
+    assert first.run_path is not None
+    loaded = geoact.load(first.run_path)
+    assert loaded.predict(np.zeros(2))[0].shape == (2,)
+    with pytest.raises(geoact.InputError, match="can act but not go on learning"):
+        loaded.learn(10)
+
+
+def test_as_a_context(tmp_path):
+    with sac(tmp_path) as agent:
+        agent.learn(40)
+    assert agent.predict(np.zeros(2))[0].shape == (2,)  # the policy stays
+    assert not run_of(agent).locked()
+    agent.learn(20)  # from the run's own checkpoint
+    assert run_of(agent).status()["timesteps"] == 60
+
+
+def test_a_closed_agent_without_a_run_says_what_is_lost():
+    with geoact.SAC(COUNTER, SAC, options=OPTIONS) as agent:
+        agent.learn(40)
+    with pytest.raises(geoact.InputError, match="can act but not go on learning"):
+        agent.learn(20)
+
+
+def test_evaluations_are_played_where_they_are_asked_for(tmp_path):
+    made: list[str] = []
+
+    class Training(Counter):
+        def __init__(self) -> None:
+            made.append("training")
+
+    class Evaluating(Counter):
+        def __init__(self) -> None:
+            made.append("evaluating")
+
+        def step(self, action: np.ndarray) -> Any:
+            obs, _, terminated, truncated, info = super().step(action)
+            return obs, 1000.0, terminated, truncated, info
+
+    agent = geoact.SAC(Training, SAC, options=OPTIONS, eval_env=Evaluating, runs_dir=tmp_path).learn()
+    assert sorted(made) == ["evaluating", "training", "training"]
+    rows = [row for row in rows_of(agent) if "eval/return_mean" in row]
+    assert all(row["eval/return_mean"] >= 1000.0 for row in rows) and len(rows) == 2
+    assert max(row.get("charts/episodic_return", 0.0) for row in rows_of(agent)) <= 15.0
+    assert agent.evaluate(2).returns.min() >= 1000.0
+
+
+def test_an_environment_of_ones_own_is_stepped_alone():
+    env = Reach()
+    agent = geoact.SAC(env, SAC, options=dataclasses.replace(OPTIONS, num_envs=8), eval_env=Reach).learn(60)
+    assert agent.completed and agent.evaluate(2).returns.shape == (2,)
+    env.reset()  # it belongs to the caller, and was not closed
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_an_interrupted_learn_raises_with_everything_saved(name, tmp_path, whole):
+    agent = sac(tmp_path)
+
+    def interrupt(row: dict[str, float]) -> None:
+        if row["step"] == 60:
+            os.kill(os.getpid(), getattr(signal, name))
+
+    with pytest.raises(KeyboardInterrupt, match="stopped at 60 transitions, everything is saved"):
+        agent.learn(callback=interrupt)
+    assert not agent.completed
+    run = run_of(agent)
+    assert run.status() == {"state": "stopped", "timesteps": 60, "total": 120} and not run.locked()
+    assert checkpoints.checkpoint_folders(run.path)[-1].name.endswith("60")
+    assert agent.predict(np.zeros(2))[0].shape == (2,)
+    agent.learn()
+    assert agent.completed
+    assert policy_bytes(agent) == policy_bytes(whole) and rows_of(agent) == rows_of(whole)
+
+
+def test_a_learn_that_fails_is_not_completed(tmp_path):
+    agent = sac(tmp_path).learn(40)
+    assert agent.completed
+
+    def fail(row: dict[str, float]) -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        agent.learn(40, callback=fail)
+    assert not agent.completed and run_of(agent).state() == "failed"
+    assert not run_of(agent).locked()
+    assert agent.predict(np.zeros(2))[0].shape == (2,)
+    agent.learn(20)
+    assert agent.completed and run_of(agent).state() == "finished"
+
+
+def test_environments_of_the_users_own(tmp_path):
     from_function = geoact.GAC(Counter, SMALL, num_envs=3).learn(30)
     assert from_function.evaluate(2).returns.shape == (2,)
     from_instance = geoact.GAC(Reach(), SMALL).learn(30)
     assert from_instance.predict(np.zeros(2))[0].shape == (2,)
-    with pytest.raises(geoact.InputError, match="needs fresh environments"):
+    with pytest.raises(geoact.InputError, match="needs a fresh environment"):
         from_instance.evaluate()
     with pytest.raises(geoact.InputError, match="Discrete action space"):
         geoact.GAC(lambda: gym.make("CartPole-v1")).learn(10)
+    # A file of a policy whose environment has no id acts all the same.
+    loaded = geoact.load(from_function.save(tmp_path / "policy"))
+    np.testing.assert_array_equal(loaded.predict(np.ones(2))[0], from_function.predict(np.ones(2))[0])
+    with pytest.raises(geoact.InputError, match="needs a fresh environment"):
+        loaded.evaluate()
+    assert geoact.load(tmp_path / "policy", env=Counter).evaluate(2).returns.shape == (2,)
+
+
+def test_a_run_on_an_environment_of_ones_own_goes_on_with_it(tmp_path):
+    first = geoact.SAC(Counter, SAC, options=OPTIONS, runs_dir=tmp_path)
+    first.learn(callback=lambda row: row["step"] < 60)
+    assert first.run_path is not None
+    with pytest.raises(geoact.InputError, match=r"cannot be made from its name.*geoact\.resume"):
+        geoact.resume(first.run_path).learn()
+    second = geoact.resume(first.run_path, env=Counter).learn()
+    assert second.completed and run_of(second).status()["timesteps"] == 120
+
+
+def test_observations_of_several_parts_are_flattened():
+    agent = geoact.SAC(Nested, SAC, options=dataclasses.replace(OPTIONS, evaluations=0)).learn(20)
+    obs = {"a": np.array([1.0, 2.0, 3.0]), "b": np.array([4.0])}
+    flat, _ = agent.predict(np.array([1.0, 2.0, 3.0, 4.0]))
+    np.testing.assert_array_equal(agent.predict(obs)[0], flat)
+
+
+def test_a_variant_is_an_agent_of_its_algorithm(tmp_path):
+    """geoact.GAC is the class of gac and of gac-scale's runs."""
+    made = geoact.GAC(COUNTER, dataclasses.replace(SMALL, scale="learned"), num_envs=2).learn(20)
+    policy = made.policy
+    spec = dataclasses.replace(policy.spec, algorithm="gac-scale")
+    type(policy)(spec, policy.tensors).save(tmp_path / "policy")
+    loaded = geoact.load(tmp_path / "policy")
+    assert isinstance(loaded, geoact.GAC) and loaded.algorithm == "gac-scale" and made.algorithm == "gac"
+    assert not isinstance(loaded, geoact.SAC)
+
+
+def test_everything_can_be_chosen_in_python(tmp_path):
+    settings = SACConfig(
+        actor=NetworkConfig((6, 5), "silu", layer_norm=True),
+        critic=CriticConfig(count=3, hidden_sizes=(7,), layer_norm=True, dropout=0.1),
+        batch_size=8,
+        buffer_size=500,
+        n_step=2,
+        normalize_obs=True,
+        policy_delay=2,
+    )
+    agent = geoact.SAC(COUNTER, settings, options=OPTIONS, runs_dir=tmp_path).learn(60)
+    assert run_of(agent).config().settings == settings.resolve(COUNTER, 2, 60, 2)
+    assert agent.policy.spec.network == settings.actor
+    loaded = geoact.load(agent.save(tmp_path / "policy"))
+    np.testing.assert_array_equal(loaded.predict(np.ones(2))[0], agent.predict(np.ones(2))[0])
 
 
 def test_misuse_is_explained(agent):
@@ -80,6 +324,8 @@ def test_misuse_is_explained(agent):
         geoact.GAC("Pendulum-v1", config=3)  # pyright: ignore[reportArgumentType]
     with pytest.raises(AttributeError, match="no attribute 'NoSuch'"):
         _ = geoact.NoSuch  # pyright: ignore[reportAttributeAccessIssue]
+    with pytest.raises(geoact.InputError, match="is not a run"):
+        geoact.resume(Path(__file__).parent)
 
 
 def test_stable_baselines3_accepts_our_model():

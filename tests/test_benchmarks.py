@@ -15,7 +15,7 @@ from benchmarks.cases import CASES, Case, Spec, quick
 from benchmarks.flops import flops, update_products
 from geoact import algorithms, environments
 from geoact.config import defaults
-from geoact.replay import row_width
+from geoact.transitions import row_width
 
 PAGE = Path(report.ROOT, "docs", "performance.md")
 
@@ -32,7 +32,7 @@ def test_products_of_a_tiny_update_counted_by_hand():
 def test_counted_work_is_what_xla_counts(algorithm: str):
     obs_dim, action_dim = report.HALFCHEETAH
     settings = defaults(algorithm).resolve("", action_dim, 10**6)
-    built = algorithms.build(settings, obs_dim, action_dim)
+    built = algorithms.build(algorithm, settings, obs_dim, action_dim)
     state = jax.eval_shape(built.init, jax.random.key(0))
     rows = np.zeros((1, 256, row_width(obs_dim, action_dim)), np.float32)
     compiled = jax.jit(built.update).lower(state, rows, jax.random.key(0)).compile()
@@ -151,3 +151,16 @@ def test_every_case_has_its_place_on_the_page():
         assert "new" in report.fill_in(text, part, "new")
     with pytest.raises(ValueError, match="0 places"):
         report.fill_in(text, "nothing", "new")
+
+
+def test_the_peers_queue_is_the_sweep_of_our_baselines(tmp_path: Path) -> None:
+    from benchmarks.peers_queue import queue
+
+    runs = list(queue())
+    assert len(runs) == 18 + 12 and len({run.name for run in runs}) == 30
+    assert [run.library for run in runs[:18]] == ["sb3"] * 18
+    assert {run.timesteps for run in runs if run.algorithm == "ppo"} == {401_408}
+    assert {run.timesteps for run in runs if run.algorithm != "ppo"} == {160_000}
+    assert {run.algorithm for run in runs[18:]} == {"sac", "td3"}
+    there = Path(report.ROOT, "results", "baselines", "peers")
+    assert all((there / f"{run.name}.json").exists() for run in runs[:18])  # the committed ones

@@ -1,11 +1,29 @@
 """Configurations check themselves, resolve every automatic choice, and survive JSON."""
 
+import dataclasses
 import json
+import typing
+from typing import Any, Literal
 
+import numpy as np
 import pytest
 
-from geoact.config import ALGORITHMS, GACConfig, RunConfig, defaults
+from geoact import checks
+from geoact.config import (
+    REGISTRY,
+    AlgorithmConfig,
+    CriticConfig,
+    GACConfig,
+    OffPolicyConfig,
+    PPOConfig,
+    RunConfig,
+    RunOptions,
+    SACConfig,
+    TD3Config,
+    defaults,
+)
 from geoact.errors import InputError
+from geoact.policies import NetworkConfig
 
 
 @pytest.mark.parametrize(
@@ -15,7 +33,7 @@ from geoact.errors import InputError
         ({"batch_size": -1}, "batch-size must be greater than 0"),
         ({"gamma": 1.5}, "gamma must be in (0, 1]"),
         ({"tau": 0.0}, "tau must be in (0, 1]"),
-        ({"slack": 3}, "slack must be auto, 0, 1 or 2"),
+        ({"slack": 3}, "slack must be one of auto, 0, 1, 2, got '3'"),
         ({"weight": 1.0, "concentration": "fixed", "exploration": "none"}, "weight must lie between 0 and 1"),
         ({"concentration": "fixed"}, "add --exploration none"),
         ({"concentration": "fixed", "exploration": "entropy"}, "add --exploration none"),
@@ -30,6 +48,102 @@ def test_invalid_choices_are_refused_with_a_sentence(settings, sentence):
         GACConfig(**settings)
     assert sentence in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+RECORDS: list[type] = [GACConfig, SACConfig, TD3Config, PPOConfig, CriticConfig, NetworkConfig, RunOptions]
+FIELDS = [(kind, name) for kind in RECORDS for name in checks.hints(kind)]
+
+
+@pytest.mark.parametrize(("kind", "name"), FIELDS, ids=[f"{k.__name__}.{n}" for k, n in FIELDS])
+def test_every_field_is_checked_when_made(kind: type, name: str):
+    """Nothing of another type gets in, by whichever door; nothing that is no number is one."""
+    hint = checks.hints(kind)[name]
+    members = set(typing.get_args(hint)) - {type(None)}
+    bad: list[Any] = [object(), {"a": 1}, [object()], "misspelt", b"1", 1j, np.zeros(2)]
+    if hint is str:
+        bad.remove("misspelt")
+    if hint in (int, float) or members & {int, float}:
+        bad += [True, np.nan, np.inf, -np.inf, 10**400, np.float32("nan"), "1"]
+    if hint is int or (int in members and not members & {float}):
+        bad += [1.5, np.float64(2.0)]
+    if hint is bool:
+        bad += [0, 1, None, "true"]
+    for value in bad:
+        with pytest.raises(InputError) as caught:
+            kind(**{name: value})
+        assert "\n" not in str(caught.value)
+        assert name.replace("_", "-") in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", RECORDS)
+def test_defaults_fit_their_own_types_and_so_do_numbers_of_numpy(kind: type):
+    record = kind()
+    for name, hint in checks.hints(kind).items():
+        value = getattr(record, name)
+        assert checks.fits(value, hint), name
+        same: Any = value
+        if isinstance(value, tuple):
+            same = [np.int64(item) for item in value]
+        elif isinstance(value, int) and not isinstance(value, bool):
+            same = np.int64(value)
+        elif isinstance(value, float):
+            same = np.float64(value)
+        again = dataclasses.replace(record, **{name: same})
+        assert again == record and type(getattr(again, name)) is type(value), name
+        if not dataclasses.is_dataclass(value):
+            json.dumps(getattr(again, name))
+
+
+def test_numpy_numbers_may_be_among_the_choices():
+    assert GACConfig(slack=np.int64(1)).slack == 1  # type: ignore[arg-type]
+    assert type(GACConfig(slack=np.int64(1)).slack) is int  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "sentence"),
+    [
+        (
+            GACConfig,
+            {"exploration": "entorpy"},
+            "exploration must be one of kappa, entropy, none, got 'entorpy'",
+        ),
+        (GACConfig, {"scale": "Learned"}, "scale must be one of fixed, learned, got 'Learned'"),
+        (GACConfig, {"slack": True}, "slack must be one of auto, 0, 1, 2, got 'True'"),
+        (GACConfig, {"slack": 1.0}, "slack must be one of auto, 0, 1, 2, got '1.0'"),
+        (GACConfig, {"critic_action": "clipped"}, "critic-action must be one of executed, raw"),
+        (GACConfig, {"gamma": "0.99"}, "gamma must be a finite number, got '0.99'"),
+        (GACConfig, {"actor": {"hidden_sizes": (8,)}}, "actor must be NetworkConfig"),
+        (GACConfig, {"n_step": 0}, "n-step must be greater than 0, got 0"),
+        (GACConfig, {"policy_delay": 0}, "policy-delay must be greater than 0"),
+        (GACConfig, {"weight_decay": -1e-4}, "weight-decay must be 0 or more"),
+        (GACConfig, {"alpha_init": 0.0}, "alpha-init must be greater than 0"),
+        (SACConfig, {"log_std_min": 2.0}, "log-std-min must be less than log-std-max, got 2.0 and 2.0"),
+        (TD3Config, {"noise_clip": -0.1}, "noise-clip must be 0 or more"),
+        (PPOConfig, {"gae_lambda": 1.5}, "gae-lambda must be in [0, 1]"),
+        (PPOConfig, {"rollout": 63}, "cannot be split into 32 minibatches of at least 2"),
+        (PPOConfig, {"value_hidden_sizes": []}, "hidden-sizes must be 1 to 16 widths"),
+        (
+            RunOptions,
+            {"vectorization": "asnyc"},
+            "vectorization must be one of sync, async, envpool, got 'asnyc'",
+        ),
+        (RunOptions, {"timesteps": 0}, "timesteps must be greater than 0"),
+        (RunOptions, {"timesteps": 1e6}, "timesteps must be a whole number, got '1000000.0'"),
+        (RunOptions, {"seed": -1}, "seed must be a whole number from 0 to 4,294,967,295, got -1"),
+        (RunOptions, {"seed": 2**32}, "seed must be a whole number from 0 to 4,294,967,295"),
+        (RunOptions, {"eval_steps": 0}, "eval-steps must be greater than 0"),
+        (RunOptions, {"evaluations": -1}, "evaluations must be 0 or more"),
+        (
+            RunOptions,
+            {"checkpoint_minutes": float("nan")},
+            "checkpoint-minutes must be a finite number, got 'nan'",
+        ),
+    ],
+)
+def test_misspelt_and_impossible_choices_of_every_kind(kind: type, settings: dict[str, Any], sentence: str):
+    with pytest.raises(InputError) as caught:
+        kind(**settings)
+    assert sentence in str(caught.value)
 
 
 def test_resolve_makes_the_papers_choices():
@@ -47,7 +161,7 @@ def test_one_action_dimension_needs_slack():
         GACConfig(slack=0).resolve("Pendulum-v1", 1, 10**6)
 
 
-@pytest.mark.parametrize("algorithm", sorted(ALGORITHMS))
+@pytest.mark.parametrize("algorithm", sorted(REGISTRY))
 def test_a_resolved_configuration_is_complete_and_survives_json(algorithm):
     settings = defaults(algorithm).resolve("Ant-v5", 8, 10**6)
     assert settings.resolve("Ant-v5", 8, 10**6) == settings
@@ -71,3 +185,82 @@ def test_vector_steps_cover_the_timesteps():
     assert (
         RunConfig(env="x", algorithm="gac", settings=GACConfig(), timesteps=17, num_envs=8).vector_steps == 3
     )
+
+
+def test_a_run_takes_the_configuration_of_its_algorithm():
+    settings: Any = SACConfig()
+    with pytest.raises(InputError, match="gac takes a GACConfig, got SACConfig"):
+        RunConfig(env="x", algorithm="gac", settings=settings)
+    with pytest.raises(InputError, match="gac takes a GACConfig, got int"):
+        RunConfig(env="x", algorithm="gac", settings=3)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="unknown algorithm 'gca': did you mean gac"):
+        RunConfig(env="x", algorithm="gca", settings=settings)
+    with pytest.raises(InputError, match="env must be a text"):
+        RunConfig(env=3, algorithm="sac", settings=settings)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("algorithm", ["gac", "sac", "td3", "ppo"])
+def test_a_run_of_version_0_1_is_read(algorithm: str):
+    """It had one width for all networks, and none of the settings that came later."""
+    kind = type(defaults(algorithm))
+    data = RunConfig(env="Ant-v5", algorithm=algorithm, settings=defaults(algorithm)).to_json()
+    settings = data["settings"]
+    for name in ("actor", "critic", "value_hidden_sizes", "n_step", "weight_decay"):
+        settings.pop(name, None)
+    if kind is not TD3Config:
+        settings.pop("policy_delay", None)
+    if issubclass(kind, OffPolicyConfig):
+        settings.pop("normalize_obs")
+    del data["eval_steps"]
+    read = RunConfig.from_json(json.loads(json.dumps(data | {"settings": settings | {"hidden_size": 48}})))
+    expected: AlgorithmConfig = kind()
+    actor = dataclasses.replace(expected.actor, hidden_sizes=(48, 48))
+    if isinstance(expected, OffPolicyConfig):
+        critic = dataclasses.replace(expected.critic, hidden_sizes=(48, 48))
+        expected = dataclasses.replace(expected, actor=actor, critic=critic)
+    else:
+        expected = dataclasses.replace(expected, actor=actor, value_hidden_sizes=(48, 48))  # type: ignore[call-arg]
+    assert read.settings == expected
+    assert read.eval_steps == RunOptions().eval_steps
+
+
+def test_nested_settings_survive_json():
+    settings = GACConfig(
+        actor=NetworkConfig((8, 4, 2), "silu", True),
+        critic=CriticConfig(count=5, hidden_sizes=(7,), target_subset=2, dropout=0.01),
+    )
+    config = RunConfig(env="Ant-v5", algorithm="gac", settings=settings)
+    assert RunConfig.from_json(json.loads(json.dumps(config.to_json()))) == config
+
+
+@pytest.mark.parametrize(
+    ("damage", "sentence"),
+    [
+        (
+            {"settings": {"actor": {"hidden_sizes": [8], "width": 3}}},
+            "unknown setting of gac's actor 'width'",
+        ),
+        ({"settings": {"actor": 3}}, "actor must be NetworkConfig"),
+        ({"settings": {"critic": {"count": 0}}}, "count must be greater than 0"),
+        ({"settings": {"gamma": None}}, "gamma must be a finite number"),
+        ({"settings": {"gamma": 10**400}}, "gamma must be a finite number"),
+        ({"settings": None}, "names no algorithm"),
+        ({"algorithm": 3}, "names no algorithm"),
+        ({"algorithm": "gca"}, "did you mean gac"),
+        ({"env": None}, "env must be a text"),
+        ({"surprise": 1}, "surprise"),
+    ],
+)
+def test_a_damaged_configuration_is_refused(damage: dict[str, Any], sentence: str):
+    data = RunConfig(env="Ant-v5", algorithm="gac", settings=GACConfig()).to_json()
+    with pytest.raises(InputError, match=sentence):
+        RunConfig.from_json(data | damage)
+
+
+def test_every_literal_is_spelled_in_its_message():
+    for kind in RECORDS:
+        for name, hint in checks.hints(kind).items():
+            if typing.get_origin(hint) is Literal:
+                with pytest.raises(InputError) as caught:
+                    kind(**{name: "?"})
+                assert all(str(member) in str(caught.value) for member in typing.get_args(hint))

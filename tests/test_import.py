@@ -1,89 +1,38 @@
-"""`geoact import`: from a published checkpoint to a policy that acts as its authors' did."""
+"""Importing geoact, any part of it, leaves the process as it was."""
 
 import json
-from pathlib import Path
+import os
+import subprocess
+import sys
 
-import numpy as np
-import pytest
+SCRIPT = """
+import importlib, json, os, pkgutil, signal, sys
 
-from geoact import cli, runtime
-from tests.test_published import REFERENCE, actor, checkpoint_value
-from tests.torch_file import torch_save
-
-PUBLISHED = {"HalfCheetah-v4": (12_617, 168), "Ant-v4": (5_759, 68)}
-"""Mean and standard deviation over 10 episodes, seeds 0 to 9, from the paper."""
-
-
-def write(
-    path: Path, env: str, obs_dim: int, action_dim: int, limit: float = 1.0, **sizes: int
-) -> dict[str, np.ndarray]:
-    tensors = actor(obs_dim, action_dim, limit=limit, **sizes)
-    args = {"env_id": env, "seed": 3, "num_envs": 8, "kappa_init": 2.0}
-    path.write_bytes(torch_save(checkpoint_value(tensors, args, step=500_000)))
-    return tensors
-
-
-def by_hand(tensors: dict[str, np.ndarray], obs: np.ndarray, radius: float) -> np.ndarray:
-    """The deterministic action: `bias + scale * clip(r * mu, -1, 1)`."""
-    x = obs.astype(np.float64)
-    for layer in ("backbone.0", "backbone.2"):
-        x = np.maximum(tensors[f"{layer}.weight"].astype(np.float64) @ x + tensors[f"{layer}.bias"], 0.0)
-    direction = tensors["mu_head.weight"].astype(np.float64) @ x + tensors["mu_head.bias"]
-    clipped = np.clip(radius * direction / np.linalg.norm(direction), -1.0, 1.0)
-    return tensors["action_bias"] + tensors["action_scale"] * clipped
+before = dict(os.environ), list(sys.path), {s: signal.getsignal(s) for s in signal.valid_signals()}
+import geoact
+for module in pkgutil.walk_packages(geoact.__path__, "geoact."):
+    if not module.name.endswith("__main__"):  # which is a program
+        importlib.import_module(module.name)
+for name in geoact.__all__:
+    getattr(geoact, name)
+after = dict(os.environ), list(sys.path), {s: signal.getsignal(s) for s in signal.valid_signals()}
+changed = {k: after[0].get(k) for k in before[0].keys() | after[0].keys() if before[0].get(k) != after[0].get(k)}
+print(json.dumps({
+    "environment": changed,
+    "path": after[1] == before[1],
+    "signals": after[2] == before[2],
+    "torch hidden": sys.modules.get("torch", 0) is None,
+    "modules": len([name for name in sys.modules if name.startswith("geoact")]),
+}))
+"""
 
 
-@pytest.mark.parametrize(
-    ("env", "obs_dim", "action_dim", "limit", "radius"),
-    [
-        ("HalfCheetah-v4", 17, 6, 1.0, 2.5),
-        ("Ant-v4", 27, 8, 1.0, 1.0),
-        ("Walker2d-v4", 17, 6, 1.0, 2.5),
-        ("Humanoid-v4", 376, 17, 0.4, 2.5),
-    ],
-)
-def test_import(env: str, obs_dim: int, action_dim: int, limit: float, radius: float, tmp_path: Path) -> None:
-    """All four published environments, in a file of their format with other weights."""
-    tensors = write(tmp_path / "file.pt", env, obs_dim, action_dim, limit)
-    for extra, expected in (([], radius), (["--radius", "0.7"], 0.7)):
-        out = tmp_path / "policy"
-        assert cli.main(["import", str(tmp_path / "file.pt"), "--out", str(out), *extra]) == 0
-        policy = runtime.load(out)
-        assert (policy.spec.env, policy.spec.head.radius) == (env, expected)
-        assert policy.spec.head.concentration == "published"
-        assert not policy.spec.head.normalize_mixture
-        assert policy.spec.about["vector_steps"] == 500_000
-        obs = np.random.default_rng(0).standard_normal(obs_dim)
-        np.testing.assert_allclose(policy(obs), by_hand(tensors, obs, expected), atol=1e-5)
-        assert np.abs(policy(obs)).max() <= np.float32(limit)
-
-
-def test_what_does_not_fit_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "file.pt"
-    for sizes, extra, sentence in (
-        ({"first": 128}, [], "hidden layers"),
-        ({"inner": 32}, [], "hidden layers"),
-        ({}, ["--radius", "0"], "radius must be greater than 0"),
-        ({}, ["--radius", "nan"], "radius must be greater than 0"),
-    ):
-        write(file, "Ant-v4", 27, 8, **sizes)
-        assert cli.main(["import", str(file), "--out", str(tmp_path / "policy"), *extra]) == 2
-        assert sentence in capsys.readouterr().err
-        assert not (tmp_path / "policy").exists()
-    file.write_bytes(b"no checkpoint")
-    assert cli.main(["import", str(file), "--out", str(tmp_path / "policy")]) == 2
-    assert "not a checkpoint" in capsys.readouterr().err
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not REFERENCE.is_dir(), reason="the published checkpoints are not here")
-@pytest.mark.parametrize("env", list(PUBLISHED))
-def test_the_published_scores(env: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = REFERENCE / f"{env}_step_500000.pt"
-    assert cli.main(["import", str(file), "--out", str(tmp_path / "policy")]) == 0
-    capsys.readouterr()
-    assert cli.main(["evaluate", str(tmp_path / "policy"), "--json"]) == 0
-    result = json.loads(capsys.readouterr().out)
-    mean, std = PUBLISHED[env]
-    assert (result["episodes"], result["seed"], result["stochastic"]) == (10, 0, False)
-    assert abs(result["return_mean"] - mean) < 3 * std
+def test_importing_every_module_changes_no_process_state():
+    variables = {key: value for key, value in os.environ.items() if key != "MUJOCO_GL"}
+    variables["PYGAME_HIDE_SUPPORT_PROMPT"] = "hide"  # importing Gymnasium sets this one
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True, env=variables
+    )
+    found = json.loads(done.stdout)
+    assert found.pop("modules") > 40
+    assert found == {"environment": {}, "path": True, "signals": True, "torch hidden": False}

@@ -2,60 +2,22 @@
 
 import dataclasses
 import itertools
+import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import geoact
 from geoact import runtime
-from geoact.config import DeterministicHead, GaussianHead, GeometricHead, TanhGaussianHead
 from geoact.errors import FileFormatError, InputError
-from geoact.policies import DeterministicPolicy, GaussianPolicy, GeometricPolicy, TanhGaussianPolicy
-from geoact.runtime import Policy, PolicySpec
-
-OBS_DIM, ACTION_DIM = 5, 3
-LOW, HIGH = (-1.0, -0.4, 0.1), (1.0, 0.4, 0.7)
-
-DEFAULT = GeometricHead(
-    radius=2.5,
-    scale_max=None,
-    slack=0,
-    concentration="softplus",
-    weight=0.73,
-    normalize_direction=True,
-    normalize_mixture=True,
-)
-
-
-def pair(
-    head: GeometricHead,
-    obs_dim: int = OBS_DIM,
-    action_dim: int = ACTION_DIM,
-    hidden: int = 32,
-    gain: float = 3.0,
-) -> tuple[GeometricPolicy, Policy]:
-    """The same policy in JAX and in NumPy. The gain spreads the outputs, so that the heads are not all near 0."""
-    actor = GeometricPolicy(jax.random.key(0), obs_dim, action_dim, hidden, head)
-    actor = jax.tree.map(lambda x: x * gain, actor)
-    low = (LOW * action_dim)[:action_dim]
-    high = (HIGH * action_dim)[:action_dim]
-    spec = PolicySpec("geometric", head, obs_dim, low, high, "gac", "Toy-v0", {"seed": 0})
-    return actor, Policy(spec, {name: np.array(tensor) for name, tensor in actor.tensors().items()})
-
-
-def jax_action(actor: GeometricPolicy, obs: np.ndarray, noise: np.ndarray | None) -> np.ndarray:
-    """The action before clipping, by JAX."""
-    # Not jitted: the operations are then compiled once for all variants.
-    outputs = actor.outputs(jnp.asarray(obs))
-    return np.asarray(actor.act(outputs, None if noise is None else jnp.asarray(noise)))
+from geoact.policies import GeometricHead, NetworkConfig
+from geoact.runtime import Policy
+from tests.policy_cases import BASELINES, DEFAULT, HIGH, LOW, OBS_DIM, baseline, by_jax, geometric
 
 
 def to_environment(raw: np.ndarray) -> np.ndarray:
@@ -72,11 +34,11 @@ def test_equals_the_jax_policy(concentration: Any, scale_max: float | None, slac
     obs = (rng.standard_normal((64, OBS_DIM)) * np.logspace(-2, 1, 64)[:, None]).astype(np.float32)
     for direction, mixture in itertools.product((True, False), (True, False)):
         radius = None if scale_max else 2.5
-        actor, policy = pair(GeometricHead(radius, scale_max, slack, concentration, 0.73, direction, mixture))
+        policy = geometric(GeometricHead(radius, scale_max, slack, concentration, 0.73, direction, mixture))
         noise = policy.noise(np.random.default_rng(7), len(obs))
         np.testing.assert_allclose(np.linalg.norm(noise, axis=1), 1.0, atol=1e-6)
         for given, generator in ((None, None), (noise, np.random.default_rng(7))):
-            raw = jax_action(actor, obs, given)
+            raw = by_jax(policy, obs, given)
             # Without normalised directions actions are as large as the observations: relative there.
             np.testing.assert_allclose(policy.raw(obs, given), raw, rtol=1e-5, atol=1e-5)
             actions = policy(obs, generator)
@@ -94,54 +56,21 @@ def test_equals_the_jax_policy(concentration: Any, scale_max: float | None, slac
         )
 
 
-BASELINES = {
-    "tanh-gaussian": TanhGaussianHead(-5.0, 2.0),
-    "deterministic": DeterministicHead(0.1),
-    "gaussian": GaussianHead(2.0),
-    "gaussian, observations as they come": GaussianHead(None),
-}
-
-
-def baseline(name: str) -> tuple[Callable[[np.ndarray, np.ndarray | None], np.ndarray], Policy]:
-    """SAC's, TD3's or PPO's policy: its action before clipping by JAX, and the same in NumPy."""
-    key, head, kind = jax.random.key(0), BASELINES[name], name.partition(",")[0]
-    if isinstance(head, TanhGaussianHead):
-        actor = TanhGaussianPolicy(key, OBS_DIM, ACTION_DIM, 32, head)
-    elif isinstance(head, DeterministicHead):
-        actor = DeterministicPolicy(key, OBS_DIM, ACTION_DIM, 32, head)
-    else:
-        actor = GaussianPolicy(key, OBS_DIM, ACTION_DIM, 32)
-        actor = eqx.tree_at(lambda a: a.log_std, actor, jnp.array([-1.0, 0.0, 0.5]))
-    actor = jax.tree.map(lambda x: x * 2.0, actor)
-    tensors = {name: np.array(tensor) for name, tensor in actor.tensors().items()}
-    normalized = isinstance(head, GaussianHead) and head.obs_clip is not None
-    if normalized:
-        tensors["obs_mean"] = np.linspace(-1.0, 1.0, OBS_DIM, dtype=np.float32)
-        tensors["obs_std"] = np.linspace(0.5, 2.0, OBS_DIM, dtype=np.float32)
-
-    def act(obs: np.ndarray, noise: np.ndarray | None) -> np.ndarray:
-        if normalized:
-            obs = np.clip((obs - tensors["obs_mean"]) / tensors["obs_std"], -2.0, 2.0)
-        return np.asarray(actor.act(jnp.asarray(obs), None if noise is None else jnp.asarray(noise)))
-
-    return act, Policy(PolicySpec(kind, head, OBS_DIM, LOW, HIGH, "baseline", "Toy-v0"), tensors)
-
-
 @pytest.mark.parametrize("name", list(BASELINES))
 def test_baselines_equal_the_jax_policies(name: str, tmp_path: Path) -> None:
-    act, policy = baseline(name)
+    policy = baseline(name)
     policy = runtime.load(policy.save(tmp_path / "policy"))
     rng = np.random.default_rng(0)
     obs = (rng.standard_normal((64, OBS_DIM)) * np.logspace(-2, 1, 64)[:, None]).astype(np.float32)
     noise = policy.noise(np.random.default_rng(7), len(obs))
     for given, generator in ((None, None), (noise, np.random.default_rng(7))):
-        raw = act(obs, given)
+        raw = by_jax(policy, obs, given)
         np.testing.assert_allclose(policy.raw(obs, given), raw, rtol=1e-5, atol=1e-5)
         np.testing.assert_allclose(policy(obs, generator), to_environment(raw), rtol=0, atol=1e-5)
         for i in range(0, 64, 9):
             one = policy.raw(obs[i], None if given is None else given[i])
             np.testing.assert_allclose(one, raw[i], rtol=1e-5, atol=1e-5)
-    assert policy(obs[0], np.random.default_rng(0)).shape == (ACTION_DIM,)
+    assert policy(obs[0], np.random.default_rng(0)).shape == (len(LOW),)
     best = min(_burst(policy, obs[0], np.random.default_rng(0)) for _ in range(200))
     assert best < 40e-6, f"{best * 1e6:.1f} microseconds"
 
@@ -152,7 +81,7 @@ def test_published_form_by_hand() -> None:
         DEFAULT, concentration="published", normalize_mixture=False, radius=1.0, kappa_init=3.0
     )
     for raw in (-40.0, -1.0, 0.5, 40.0):
-        actor, policy = pair(head)
+        policy = geometric(head)
         tensors = {name: np.zeros_like(tensor) for name, tensor in policy.tensors.items()}
         tensors["direction.bias"][:] = (0.0, 0.6, 0.8)
         tensors["concentration.1.bias"][:] = raw
@@ -163,13 +92,13 @@ def test_published_form_by_hand() -> None:
         policy.tensors = tensors
         np.testing.assert_allclose(policy.raw(np.zeros((1, 5), np.float32), noise), by_hand, atol=1e-6)
         np.testing.assert_allclose(policy.raw(np.zeros(5, np.float32), noise[0]), by_hand[0], atol=1e-6)
-        assert actor.head.kappa_init == 3.0
+        assert policy.spec.head.kappa_init == 3.0
 
 
 def test_a_zero_direction_is_no_accident() -> None:
     """Where the direction head gives zero, the action is zero, and with noise it follows the noise alone."""
     for head in (DEFAULT, dataclasses.replace(DEFAULT, radius=None, scale_max=3.5, slack=1)):
-        actor, policy = pair(head)
+        policy = geometric(head)
         policy.tensors["direction.weight"][:] = 0.0
         policy.tensors["direction.bias"][:] = 0.0
         middle = (np.asarray(LOW) + np.asarray(HIGH)) / 2
@@ -177,14 +106,13 @@ def test_a_zero_direction_is_no_accident() -> None:
         np.testing.assert_allclose(policy(np.ones((2, 5))), [middle, middle], atol=1e-6)
         noise = policy.noise(np.random.default_rng(0), 2)
         obs = np.ones((2, 5), np.float32)
-        actor = eqx.tree_at(lambda a: a.direction, actor, jax.tree.map(lambda x: x * 0.0, actor.direction))
-        raw = jax_action(actor, obs, noise)
+        raw = by_jax(policy, obs, noise)
         np.testing.assert_allclose(policy.raw(obs, noise), raw, atol=1e-5)
         assert np.abs(raw).max() > 0.1
 
 
 def test_actions_never_leave_the_limits() -> None:
-    _, policy = pair(DEFAULT)
+    policy = geometric(DEFAULT)
     policy = Policy(dataclasses.replace(policy.spec, action_low=(-0.1, -0.3, 0.1), action_high=(0.7, 0.4, 1e6)),
                     policy.tensors)  # fmt: skip
     actions = policy(np.random.default_rng(0).standard_normal((1000, 5)), np.random.default_rng(0))
@@ -196,7 +124,7 @@ def test_actions_never_leave_the_limits() -> None:
 
 @pytest.mark.parametrize("shape", [(), (4,), (6,), (2, 4), (5, 2), (1, 1, 5), (0,)])
 def test_wrong_shapes_are_refused(shape: tuple[int, ...]) -> None:
-    _, policy = pair(DEFAULT)
+    policy = geometric(DEFAULT)
     with pytest.raises(InputError, match=r"observations of 5 numbers.*shape") as caught:
         policy(np.zeros(shape))
     assert str(shape) in str(caught.value)
@@ -204,7 +132,7 @@ def test_wrong_shapes_are_refused(shape: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_non_finite_observations_are_refused(bad: float) -> None:
-    _, policy = pair(DEFAULT)
+    policy = geometric(DEFAULT)
     for obs in (np.zeros(5), np.zeros((3, 5))):
         obs[..., 2] = bad
         with pytest.raises(InputError, match="NaN or an infinity"):
@@ -213,12 +141,12 @@ def test_non_finite_observations_are_refused(bad: float) -> None:
 
 @pytest.mark.filterwarnings("ignore:overflow")
 def test_large_observations_are_not_mistaken_for_infinite_ones() -> None:
-    _, policy = pair(DEFAULT)
+    policy = geometric(DEFAULT)
     assert np.isfinite(policy(np.full(5, 1e25))).all()
 
 
 def test_inputs_are_left_alone() -> None:
-    _, policy = pair(DEFAULT)
+    policy = geometric(DEFAULT)
     obs = np.ones(5, np.float32)
     first = policy(obs, np.random.default_rng(0))
     second = policy(-obs, np.random.default_rng(0))
@@ -230,7 +158,7 @@ def test_inputs_are_left_alone() -> None:
 def test_save_and_load(tmp_path: Path) -> None:
     for scale_max, concentration in ((None, "softplus"), (3.5, "free"), (None, "fixed")):
         head = GeometricHead(None if scale_max else 1.5, scale_max, 1, concentration, 0.6, True, True)  # type: ignore[arg-type]
-        _, policy = pair(head)
+        policy = geometric(head)
         policy.save(tmp_path / "policy")
         assert sorted(path.name for path in (tmp_path / "policy").iterdir()) == [
             "policy.json",
@@ -253,7 +181,7 @@ def test_save_and_load(tmp_path: Path) -> None:
 
 
 def test_saving_destroys_nothing(tmp_path: Path) -> None:
-    _, policy = pair(DEFAULT)
+    policy = geometric(DEFAULT)
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(InputError, match=r"thesis.tex.*would be lost"):
         policy.save(tmp_path)
@@ -284,6 +212,7 @@ else:
 
 ACT = """
 import numpy as np
+import geoact
 from geoact import runtime
 
 policy = runtime.load(sys.argv[1])
@@ -292,7 +221,7 @@ print(*policy(np.ones(5)), *policy(np.ones(5), np.random.default_rng(0)))
 
 
 def test_needs_numpy_and_safetensors_only(tmp_path: Path) -> None:
-    _, policy = pair(DEFAULT)
+    policy = geometric(DEFAULT)
     policy.save(tmp_path)
     done = subprocess.run(
         [sys.executable, "-c", ONLY_NUMPY + ACT, str(tmp_path)], capture_output=True, text=True, check=False
@@ -311,7 +240,7 @@ def test_needs_numpy_and_safetensors_only(tmp_path: Path) -> None:
 def test_one_observation_is_quick(head: GeometricHead) -> None:
     """At most 40 microseconds at HalfCheetah's sizes, deterministic or not: the best of many short bursts, which a
     busy machine disturbs little."""
-    _, policy = pair(head, 17, 6, 256, gain=1.0)
+    policy = geometric(head, NetworkConfig(), 17, 6, gain=1.0)
     obs = np.random.default_rng(0).standard_normal(17)
     for rng in (None, np.random.default_rng(0)):
         best = min(_burst(policy, obs, rng) for _ in range(200))
@@ -323,3 +252,79 @@ def _burst(policy: Policy, obs: np.ndarray, rng: np.random.Generator | None, cal
     for _ in range(calls):
         policy(obs, rng)
     return (time.perf_counter() - started) / calls
+
+
+# What a file says
+
+
+def rewrite(folder: Path, **changes: Any) -> Path:
+    """A policy's policy.json with some entries changed."""
+    path = folder / "policy.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    return folder
+
+
+def test_an_unknown_kind_is_refused(tmp_path: Path) -> None:
+    folder = rewrite(geometric(DEFAULT).save(tmp_path / "policy"), kind="geometirc")
+    with pytest.raises(FileFormatError, match="unknown kind of policy 'geometirc': did you mean geometric"):
+        runtime.load(folder)
+
+
+def test_a_policy_of_an_unknown_algorithm_acts_but_is_nobodys_agent(tmp_path: Path) -> None:
+    """It never becomes a GAC agent."""
+    policy = geometric(DEFAULT)
+    folder = rewrite(policy.save(tmp_path / "policy"), algorithm="gca")
+    np.testing.assert_array_equal(runtime.load(folder)(np.ones(5)), policy(np.ones(5)))
+    with pytest.raises(InputError, match="unknown algorithm 'gca': did you mean gac"):
+        geoact.load(folder)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"network": {"hidden_sizes": [32, 32], "activation": "rleu"}}, "activation must be one of"),
+        ({"network": {"hidden_sizes": [32, 31]}}, "does not fit its policy.json"),
+        ({"network": {"hidden_sizes": [32]}}, "does not fit its policy.json"),
+        ({"network": {"hidden_sizes": [32, 32], "surprise": 1}}, "surprise"),
+        ({"network": None}, "is damaged"),
+        ({"obs_clip": 10.0}, "does not fit its policy.json"),
+        ({"obs_clip": -1.0}, "obs_clip is -1.0"),
+        ({"obs_clip": "10"}, "does not fit its policy.json"),
+        ({"head": {}}, "is damaged"),
+        ({"obs_dim": 5.0}, "is damaged"),
+        ({"obs_dim": True}, "is damaged"),
+        ({"action_low": [-1.0, -0.4]}, "not a box"),
+        ({"action_low": [1.0, 0.4, 0.7]}, "not a box"),
+        ({"schema": 3, "version": "9.0"}, r"newer geoact \(9.0, schema 3.*upgrade"),
+        ({"schema": 0}, "schema 0"),
+        ({"schema": "2"}, "schema '2'"),
+        ({"format": "other"}, "is not a geoact policy"),
+    ],
+)
+def test_a_file_that_says_something_else_is_refused(changes: Any, sentence: str, tmp_path: Path) -> None:
+    folder = rewrite(geometric(DEFAULT).save(tmp_path / "policy"), **changes)
+    with pytest.raises(FileFormatError, match=sentence):
+        runtime.load(folder)
+
+
+@pytest.mark.parametrize("name", list(BASELINES))
+def test_schema_1_is_read(name: str, tmp_path: Path) -> None:
+    """It had two hidden layers of one width, and the bound of normalised observations in PPO's head."""
+    policy = baseline(name)
+    folder = policy.save(tmp_path / "policy")
+    data = json.loads((folder / "policy.json").read_text())
+    del data["network"]
+    clip = data.pop("obs_clip")
+    data["head"] |= {"obs_clip": clip} if policy.spec.kind == "gaussian" else {}
+    (folder / "policy.json").write_text(json.dumps(data | {"schema": 1, "version": "0.1.0"}))
+    again = runtime.load(folder)
+    assert again.spec == policy.spec
+    obs = np.ones((2, 5), np.float32)
+    np.testing.assert_array_equal(again(obs), policy(obs))
+
+
+def test_numbers_that_are_none_are_refused(tmp_path: Path) -> None:
+    policy = geometric(DEFAULT)
+    policy.tensors["direction.bias"][1] = np.nan
+    with pytest.raises(FileFormatError, match=r"direction\.bias has a NaN or an infinity in it"):
+        runtime.load(policy.save(tmp_path / "policy"))

@@ -1,29 +1,14 @@
-"""The algorithms, each a record of pure functions, loaded by name so that JAX starts only when one is used."""
+"""The algorithms, each a record of pure functions, found by their entry in `geoact.config.REGISTRY`."""
 
+import importlib
 from typing import TYPE_CHECKING
 
-from geoact.config import AlgorithmConfig, GACConfig, PPOConfig, SACConfig, TD3Config
+from geoact.config import AlgorithmConfig, entry
 
 if TYPE_CHECKING:
     from geoact.algorithms.record import Algorithm
 
 
-def build(settings: AlgorithmConfig, obs_dim: int, action_dim: int) -> "Algorithm":
-    """The algorithm that a (resolved) configuration describes, for these sizes."""
-    if isinstance(settings, GACConfig):
-        from geoact.algorithms import gac
-
-        return gac.build(settings, obs_dim, action_dim)
-    if isinstance(settings, SACConfig):
-        from geoact.algorithms import sac
-
-        return sac.build(settings, obs_dim, action_dim)
-    if isinstance(settings, TD3Config):
-        from geoact.algorithms import td3
-
-        return td3.build(settings, obs_dim, action_dim)
-    if isinstance(settings, PPOConfig):
-        from geoact.algorithms import ppo
-
-        return ppo.build(settings, obs_dim, action_dim)
-    raise AssertionError(f"no algorithm for {type(settings).__name__}")
+def build(algorithm: str, settings: AlgorithmConfig, obs_dim: int, action_dim: int) -> "Algorithm":
+    """The algorithm of this name with these (resolved) settings, for these sizes. JAX starts here."""
+    return importlib.import_module(entry(algorithm).module).build(settings, obs_dim, action_dim)

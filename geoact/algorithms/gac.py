@@ -3,7 +3,7 @@
     actor loss     E[ b(s) - min(Q1, Q2)(s, a) ]
     critic target  y = reward + gamma * (1 - terminated) * ( min(Q1', Q2')(s', a') - b(s') )
 
-with the price of concentration `b`:
+with the penalty on concentration `b`:
 
     exploration = kappa     b = kappa(s)                      the paper's
     exploration = entropy   b = -alpha * H(kappa(s), d + k)   the exact entropy (sphere.py), alpha tuned so that
@@ -16,134 +16,133 @@ the replay, the target and the actor loss alike (`critic_action=raw` is the othe
 """
 
 import functools
-from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
-import optax
 from jax import Array
 
-from geoact import sphere
-from geoact.algorithms.record import Algorithm
+from geoact import critics, policies, sphere
+from geoact.algorithms.record import Algorithm, delayed, scan_updates, value_bound
+from geoact.algorithms.soft import SoftState, optimizers, start
 from geoact.config import GACConfig
-from geoact.critics import critic_step, descend, polyak, scan_updates, split_rows, td_target
-from geoact.networks import TwinCritic
-from geoact.policies import GeometricOutput, GeometricPolicy
-
-
-class GACState(NamedTuple):
-    """Everything that learns."""
-
-    actor: GeometricPolicy
-    critic: TwinCritic
-    target: TwinCritic
-    log_alpha: Array  # weight of the entropy; constant 0 unless exploration = entropy
-    actor_optimizer: optax.OptState
-    critic_optimizer: optax.OptState
-    alpha_optimizer: optax.OptState
+from geoact.networks import JAX, Tensors, init_policy
+from geoact.policies import GeometricOutput
 
 
 def build(config: GACConfig, obs_dim: int, action_dim: int) -> Algorithm:
     """GAC for a resolved configuration."""
     head = config.head()
     sphere_dim = action_dim + head.slack
-    actor_adam = optax.adam(config.actor_lr)
-    critic_adam = optax.adam(config.critic_lr)
-    alpha_adam = optax.adam(config.alpha_lr)
+    adam = optimizers(config)
+    offset = (config.target_entropy or 0.0) if config.center_entropy else 0.0
     if config.exploration == "entropy":
         sphere.entropy(jnp.zeros(1), sphere_dim)  # tabulate now, outside of any trace
 
-    def init(key: Array) -> GACState:
+    def init(key: Array) -> SoftState:
         actor_key, critic_key = jax.random.split(key)
-        actor = GeometricPolicy(actor_key, obs_dim, action_dim, config.hidden_size, head)
-        critic = TwinCritic(critic_key, obs_dim, action_dim, config.hidden_size)
-        target = jax.tree.map(jnp.copy, critic)
-        log_alpha = jnp.zeros(())
-        return GACState(
-            actor,
-            critic,
-            target,
-            log_alpha,
-            actor_adam.init(eqx.filter(actor, eqx.is_array)),
-            critic_adam.init(eqx.filter(critic, eqx.is_array)),
-            alpha_adam.init(log_alpha),
-        )
+        actor = init_policy(actor_key, "geometric", head, config.actor, obs_dim, action_dim)
+        critic = critics.Critics(critic_key, obs_dim, action_dim, config.critic)
+        last_metrics: dict[str, Array] = {}
+        if config.policy_delay > 1:
+            _, raw, outputs = sample(actor, jnp.zeros((1, obs_dim)), key)
+            zero = jnp.zeros(())
+            last_metrics = policy_metrics(zero, raw, outputs, zero)
+        return start(actor, critic, config, adam, last_metrics)
 
-    def price(outputs: GeometricOutput, log_alpha: Array) -> Array:
-        """What concentration costs, b(s).  # [batch]"""
+    def entropy(outputs: GeometricOutput) -> Array:
+        """H(s).  # [batch]"""
+        return sphere.entropy(outputs.kappa[..., 0], sphere_dim)
+
+    def penalty(outputs: GeometricOutput, log_alpha: Array) -> Array | float:
+        """b(s), what concentration costs.  # [batch]"""
         if config.exploration == "kappa":
-            return outputs.kappa
+            return outputs.kappa[..., 0]
         if config.exploration == "entropy":
-            return -jnp.exp(log_alpha) * sphere.entropy(outputs.kappa, sphere_dim)
-        return jnp.zeros_like(outputs.kappa)
+            return -jnp.exp(log_alpha) * (entropy(outputs) - offset)
+        return 0.0
 
-    def sample(actor: GeometricPolicy, obs: Array, key: Array) -> tuple[Array, Array, GeometricOutput]:
+    def sample(actor: Tensors, obs: Array, key: Array) -> tuple[Array, Array, GeometricOutput]:
         """An action as the critic sees it, the one before clipping, and the outputs behind them."""
-        outputs = actor.outputs(obs)
-        raw = actor.act(outputs, actor.noise(key, obs.shape[:-1]))
+        outputs = policies.geometric_outputs(JAX, head, actor, policies.hidden(JAX, config.actor, actor, obs))
+        noise = sphere.uniform(key, obs.shape[:-1], sphere_dim)
+        raw = policies.geometric_action(JAX, head, outputs, noise, action_dim)
         seen = jnp.clip(raw, -1.0, 1.0) if config.critic_action == "executed" else raw
         return seen, raw, outputs
 
-    def update_once(state: GACState, inputs: tuple[Array, Array]) -> tuple[GACState, dict[str, Array]]:
-        rows, key = inputs
-        batch = split_rows(rows, obs_dim, action_dim)
-        target_key, actor_key = jax.random.split(key)
-
-        # Critic
-        next_action, _, next_outputs = sample(state.actor, batch.next_obs, target_key)
-        next_value = jnp.minimum(*state.target(batch.next_obs, next_action))
-        y = td_target(batch, next_value - price(next_outputs, state.log_alpha), config.gamma)
-        critic, critic_optimizer, critic_loss, value = critic_step(
-            state.critic, state.critic_optimizer, critic_adam, batch, y
-        )
-
-        # Actor
-        def actor_loss(actor: GeometricPolicy) -> tuple[Array, tuple[Array, GeometricOutput]]:
-            action, raw, outputs = sample(actor, batch.obs, actor_key)
-            q = jnp.minimum(*critic(batch.obs, action))
-            return jnp.mean(price(outputs, state.log_alpha) - q), (raw, outputs)
-
-        (loss, (raw, outputs)), gradient = eqx.filter_value_and_grad(actor_loss, has_aux=True)(state.actor)
-        actor, actor_optimizer = descend(state.actor, gradient, state.actor_optimizer, actor_adam)
-
+    def policy_metrics(
+        loss: Array, raw: Array, outputs: GeometricOutput, log_alpha: Array
+    ) -> dict[str, Array]:
         metrics = {
-            "losses/critic": critic_loss,
-            "losses/actor": loss,
-            "losses/value": value,
-            "policy/kappa": jnp.mean(outputs.kappa),
-            "policy/kappa_min": jnp.min(outputs.kappa),
-            "policy/kappa_max": jnp.max(outputs.kappa),
-            "policy/weight": jnp.mean(outputs.weight),
-            "policy/weight_min": jnp.min(outputs.weight),
-            "policy/weight_max": jnp.max(outputs.weight),
+            "losses/actor_loss": loss,
             "policy/clipped": jnp.mean(jnp.abs(raw) > 1.0, dtype=jnp.float32),
         }
+        for name, values in (("kappa", outputs.kappa), ("weight", outputs.weight)):
+            values = jnp.asarray(values)
+            metrics |= {f"policy/{name}": jnp.mean(values)}
+            metrics |= {f"policy/{name}_min": jnp.min(values), f"policy/{name}_max": jnp.max(values)}
         if head.scale_max is not None:
-            metrics |= {"policy/scale": jnp.mean(outputs.scale), "policy/scale_std": jnp.std(outputs.scale)}
-
-        # Weight of the entropy
-        log_alpha, alpha_optimizer = state.log_alpha, state.alpha_optimizer
+            scale = jnp.mean(outputs.scale, axis=0)  # [action_dim]
+            metrics |= {"policy/scale": jnp.mean(scale), "policy/scale_std": jnp.std(scale)}
+            metrics |= {f"policy/scale/{i}": scale[i] for i in range(action_dim)}
         if config.exploration == "entropy":
-            assert config.target_entropy is not None
-            entropy = jnp.mean(sphere.entropy(outputs.kappa, sphere_dim))
-            # alpha * (H - target), by its slope in log alpha
-            alpha_gradient = jnp.exp(log_alpha) * (entropy - config.target_entropy)
-            log_alpha, alpha_optimizer = descend(log_alpha, alpha_gradient, alpha_optimizer, alpha_adam)
-            metrics |= {"policy/entropy": entropy, "policy/alpha": jnp.exp(log_alpha)}
+            metrics |= {"policy/entropy": jnp.mean(entropy(outputs)), "losses/alpha": jnp.exp(log_alpha)}
+        return metrics
 
-        target = polyak(state.target, critic, config.tau)
-        return GACState(
-            actor, critic, target, log_alpha, actor_optimizer, critic_optimizer, alpha_optimizer
-        ), metrics
+    def update_once(
+        state: SoftState, inputs: tuple[Array, Array]
+    ) -> tuple[SoftState, tuple[Array, dict[str, Array]]]:
+        rows, key = inputs
+        batch = critics.split_rows(rows, obs_dim, action_dim)
+        target_key, actor_key = jax.random.split(key)
+        subset_key, dropout_key = jax.random.split(jax.random.fold_in(key, 1))
 
-    def act(state: GACState, obs: Array, noise: Array | None) -> Array:
-        return state.actor.act(state.actor.outputs(obs), noise)
+        # Critics
+        next_action, _, next_outputs = sample(state.actor, batch.next_obs, target_key)
+        next_value = critics.target_value(
+            state.target, batch.next_obs, next_action, config.critic, subset_key
+        )
+        y = critics.td_target(batch, next_value - penalty(next_outputs, state.log_alpha), config.gamma)
+        critic, critic_state, value, metrics = critics.critic_step(
+            state.critic, state.critic_optimizer, adam.critic, batch, y, dropout_key
+        )
+        target = critics.polyak(state.target, critic, config.tau)
+        state = state._replace(critic=critic, critic_optimizer=critic_state, target=target)
+
+        # Actor, and the weight of its entropy
+        def actor_loss(actor: Tensors) -> tuple[Array, tuple[Array, GeometricOutput]]:
+            action, raw, outputs = sample(actor, batch.obs, actor_key)
+            q = critics.actor_value(critic, batch.obs, action, config.critic)
+            return jnp.mean(penalty(outputs, state.log_alpha) - q), (raw, outputs)
+
+        def learn_policy(state: SoftState) -> tuple[SoftState, dict[str, Array]]:
+            (loss, (raw, outputs)), gradient = jax.value_and_grad(actor_loss, has_aux=True)(state.actor)
+            actor, actor_state = critics.descend(state.actor, gradient, state.actor_optimizer, adam.actor)
+            log_alpha, alpha_state = state.log_alpha, state.alpha_optimizer
+            if config.exploration == "entropy":
+                assert config.target_entropy is not None
+                # alpha * (H - target), by its derivative with respect to log alpha
+                alpha_gradient = jnp.exp(log_alpha) * (jnp.mean(entropy(outputs)) - config.target_entropy)
+                log_alpha, alpha_state = critics.descend(log_alpha, alpha_gradient, alpha_state, adam.alpha)
+            state = state._replace(
+                actor=actor, actor_optimizer=actor_state, log_alpha=log_alpha, alpha_optimizer=alpha_state
+            )
+            return state, policy_metrics(loss, raw, outputs, log_alpha)
+
+        state, learned = delayed(learn_policy, state, config.policy_delay, critic_state)
+        return state, (value, metrics | learned)
+
+    def divergence_hint(metrics: dict[str, float]) -> str:
+        hint = f" (mean kappa {metrics['policy/kappa']:.3g})"
+        if config.concentration == "free" and config.exploration == "kappa":
+            hint += "; a free kappa makes -kappa a bonus without bound: use --concentration softplus"
+        return hint
 
     return Algorithm(
+        mode="off-policy",
         init=init,
-        act=act,
-        noise=lambda key, batch: sphere.uniform(key, batch, sphere_dim),
         update=functools.partial(scan_updates, update_once),
-        policy=lambda state: state.actor.tensors(),
+        policy=lambda state: state.actor,
+        value_bound=value_bound(config),
+        divergence_hint=divergence_hint,
+        replay_action=config.critic_action,
     )

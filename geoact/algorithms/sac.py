@@ -10,103 +10,94 @@ entropy -d means the same whatever the environment's limits.
 """
 
 import functools
-from typing import NamedTuple
+import math
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
-import optax
 from jax import Array
 
-from geoact.algorithms.record import Algorithm
+from geoact import critics, policies
+from geoact.algorithms.record import Algorithm, delayed, scan_updates, value_bound
+from geoact.algorithms.soft import SoftState, optimizers, start
 from geoact.config import SACConfig
-from geoact.critics import critic_step, descend, polyak, scan_updates, split_rows, td_target
-from geoact.networks import TwinCritic
-from geoact.policies import TanhGaussianPolicy
-
-
-class SACState(NamedTuple):
-    """Everything that learns."""
-
-    actor: TanhGaussianPolicy
-    critic: TwinCritic
-    target: TwinCritic
-    log_alpha: Array
-    actor_optimizer: optax.OptState
-    critic_optimizer: optax.OptState
-    alpha_optimizer: optax.OptState
+from geoact.networks import JAX, Tensors, gaussian_log_prob, init_policy
 
 
 def build(config: SACConfig, obs_dim: int, action_dim: int) -> Algorithm:
     """SAC for a resolved configuration."""
     assert config.target_entropy is not None
     target_entropy = config.target_entropy
-    actor_adam = optax.adam(config.actor_lr)
-    critic_adam = optax.adam(config.critic_lr)
-    alpha_adam = optax.adam(config.alpha_lr)
+    offset = target_entropy if config.center_entropy else 0.0
+    head = config.head()
+    adam = optimizers(config)
 
-    def init(key: Array) -> SACState:
+    def init(key: Array) -> SoftState:
         actor_key, critic_key = jax.random.split(key)
-        actor = TanhGaussianPolicy(actor_key, obs_dim, action_dim, config.hidden_size, config.head())
-        critic = TwinCritic(critic_key, obs_dim, action_dim, config.hidden_size)
-        log_alpha = jnp.zeros(())
-        return SACState(
-            actor,
-            critic,
-            jax.tree.map(jnp.copy, critic),
-            log_alpha,
-            actor_adam.init(eqx.filter(actor, eqx.is_array)),
-            critic_adam.init(eqx.filter(critic, eqx.is_array)),
-            alpha_adam.init(log_alpha),
-        )
+        actor = init_policy(actor_key, "tanh-gaussian", head, config.actor, obs_dim, action_dim)
+        critic = critics.Critics(critic_key, obs_dim, action_dim, config.critic)
+        zero = jnp.zeros(())
+        last_metrics = policy_metrics(zero, zero, zero) if config.policy_delay > 1 else {}
+        return start(actor, critic, config, adam, last_metrics)
 
-    def noise(key: Array, batch: tuple[int, ...]) -> Array:
-        return jax.random.normal(key, (*batch, action_dim))
+    def sample(actor: Tensors, obs: Array, key: Array) -> tuple[Array, Array]:
+        """An action and the log of its density.  # [batch, action_dim], [batch]"""
+        x = policies.hidden(JAX, config.actor, actor, obs)
+        mean, log_std = policies.tanh_gaussian_outputs(JAX, head, actor, x)
+        noise = jax.random.normal(key, mean.shape)
+        before = mean + jnp.exp(log_std) * noise
+        # log(1 - tanh(x)^2), in a form that does not cancel for large |x|
+        log_derivative = 2.0 * (math.log(2.0) - before - jax.nn.softplus(-2.0 * before))
+        return jnp.tanh(before), gaussian_log_prob(noise, log_std) - jnp.sum(log_derivative, axis=-1)
 
-    def update_once(state: SACState, inputs: tuple[Array, Array]) -> tuple[SACState, dict[str, Array]]:
+    def policy_metrics(loss: Array, entropy: Array, log_alpha: Array) -> dict[str, Array]:
+        return {"losses/actor_loss": loss, "policy/entropy": entropy, "losses/alpha": jnp.exp(log_alpha)}
+
+    def update_once(
+        state: SoftState, inputs: tuple[Array, Array]
+    ) -> tuple[SoftState, tuple[Array, dict[str, Array]]]:
         rows, key = inputs
-        batch = split_rows(rows, obs_dim, action_dim)
+        batch = critics.split_rows(rows, obs_dim, action_dim)
         target_key, actor_key = jax.random.split(key)
+        subset_key, dropout_key = jax.random.split(jax.random.fold_in(key, 1))
         alpha = jnp.exp(state.log_alpha)
 
-        # Critic
-        next_action, next_log_prob = state.actor.sample(batch.next_obs, noise(target_key, batch.reward.shape))
-        next_value = jnp.minimum(*state.target(batch.next_obs, next_action))
-        y = td_target(batch, next_value - alpha * next_log_prob, config.gamma)
-        critic, critic_optimizer, critic_loss, value = critic_step(
-            state.critic, state.critic_optimizer, critic_adam, batch, y
+        # Critics
+        next_action, next_log_prob = sample(state.actor, batch.next_obs, target_key)
+        next_value = critics.target_value(
+            state.target, batch.next_obs, next_action, config.critic, subset_key
         )
+        y = critics.td_target(batch, next_value - alpha * (next_log_prob + offset), config.gamma)
+        critic, critic_state, value, metrics = critics.critic_step(
+            state.critic, state.critic_optimizer, adam.critic, batch, y, dropout_key
+        )
+        target = critics.polyak(state.target, critic, config.tau)
+        state = state._replace(critic=critic, critic_optimizer=critic_state, target=target)
 
-        # Actor
-        def actor_loss(actor: TanhGaussianPolicy) -> tuple[Array, Array]:
-            action, log_prob = actor.sample(batch.obs, noise(actor_key, batch.reward.shape))
-            q = jnp.minimum(*critic(batch.obs, action))
+        # Actor and temperature
+        def actor_loss(actor: Tensors) -> tuple[Array, Array]:
+            action, log_prob = sample(actor, batch.obs, actor_key)
+            q = critics.actor_value(critic, batch.obs, action, config.critic)
             return jnp.mean(alpha * log_prob - q), -jnp.mean(log_prob)
 
-        (loss, entropy), gradient = eqx.filter_value_and_grad(actor_loss, has_aux=True)(state.actor)
-        actor, actor_optimizer = descend(state.actor, gradient, state.actor_optimizer, actor_adam)
+        def learn_policy(state: SoftState) -> tuple[SoftState, dict[str, Array]]:
+            (loss, entropy), gradient = jax.value_and_grad(actor_loss, has_aux=True)(state.actor)
+            actor, actor_state = critics.descend(state.actor, gradient, state.actor_optimizer, adam.actor)
+            # alpha * (entropy - target), by its derivative with respect to log alpha
+            log_alpha, alpha_state = critics.descend(
+                state.log_alpha, alpha * (entropy - target_entropy), state.alpha_optimizer, adam.alpha
+            )
+            state = state._replace(
+                actor=actor, actor_optimizer=actor_state, log_alpha=log_alpha, alpha_optimizer=alpha_state
+            )
+            return state, policy_metrics(loss, entropy, log_alpha)
 
-        # Temperature: alpha * (entropy - target), by its slope in log alpha
-        log_alpha, alpha_optimizer = descend(
-            state.log_alpha, alpha * (entropy - target_entropy), state.alpha_optimizer, alpha_adam
-        )
-
-        metrics = {
-            "losses/critic": critic_loss,
-            "losses/actor": loss,
-            "losses/value": value,
-            "policy/entropy": entropy,
-            "policy/alpha": jnp.exp(log_alpha),
-        }
-        target = polyak(state.target, critic, config.tau)
-        return SACState(
-            actor, critic, target, log_alpha, actor_optimizer, critic_optimizer, alpha_optimizer
-        ), metrics
+        state, learned = delayed(learn_policy, state, config.policy_delay, critic_state)
+        return state, (value, metrics | learned)
 
     return Algorithm(
+        mode="off-policy",
         init=init,
-        act=lambda state, obs, noise: state.actor.act(obs, noise),
-        noise=noise,
         update=functools.partial(scan_updates, update_once),
-        policy=lambda state: state.actor.tensors(),
+        policy=lambda state: state.actor,
+        value_bound=value_bound(config),
     )

@@ -16,20 +16,21 @@ import jax.numpy as jnp
 import optax
 from jax import Array
 
-from geoact.algorithms.record import Algorithm
+from geoact import critics, policies
+from geoact.algorithms.record import Algorithm, scan_updates, value_bound
 from geoact.config import TD3Config
-from geoact.critics import critic_step, descend, polyak, scan_updates, split_rows, td_target
-from geoact.networks import TwinCritic
-from geoact.policies import DeterministicPolicy
+from geoact.networks import JAX, Tensors, init_policy
+
+_ACT = policies.KINDS["deterministic"].act
 
 
 class TD3State(NamedTuple):
     """Everything that learns."""
 
-    actor: DeterministicPolicy
-    critic: TwinCritic
-    target_actor: DeterministicPolicy
-    target: TwinCritic
+    actor: Tensors
+    critic: critics.Critics
+    target_actor: Tensors
+    target: critics.Critics
     actor_optimizer: optax.OptState
     critic_optimizer: optax.OptState
     updates: Array  # critic updates made, int32
@@ -38,64 +39,72 @@ class TD3State(NamedTuple):
 
 def build(config: TD3Config, obs_dim: int, action_dim: int) -> Algorithm:
     """TD3 for a resolved configuration."""
+    head = config.head()
     actor_adam = optax.adam(config.actor_lr)
-    critic_adam = optax.adam(config.critic_lr)
+    critic_adam = critics.critic_optimizer(config)
 
     def init(key: Array) -> TD3State:
         actor_key, critic_key = jax.random.split(key)
-        actor = DeterministicPolicy(actor_key, obs_dim, action_dim, config.hidden_size, config.head())
-        critic = TwinCritic(critic_key, obs_dim, action_dim, config.hidden_size)
+        actor = init_policy(actor_key, "deterministic", head, config.actor, obs_dim, action_dim)
+        critic = critics.Critics(critic_key, obs_dim, action_dim, config.critic)
         return TD3State(
             actor,
             critic,
             jax.tree.map(jnp.copy, actor),
             jax.tree.map(jnp.copy, critic),
-            actor_adam.init(eqx.filter(actor, eqx.is_array)),
+            actor_adam.init(actor),
             critic_adam.init(eqx.filter(critic, eqx.is_array)),
             jnp.zeros((), jnp.int32),
             jnp.zeros(()),
         )
 
-    def noise(key: Array, batch: tuple[int, ...]) -> Array:
-        return jax.random.normal(key, (*batch, action_dim))
+    def act(actor: Tensors, obs: Array) -> Array:
+        """mu(s).  # [batch, action_dim]"""
+        return _ACT(JAX, head, actor, policies.hidden(JAX, config.actor, actor, obs), None, action_dim)
 
-    def update_once(state: TD3State, inputs: tuple[Array, Array]) -> tuple[TD3State, dict[str, Array]]:
+    def update_once(
+        state: TD3State, inputs: tuple[Array, Array]
+    ) -> tuple[TD3State, tuple[Array, dict[str, Array]]]:
         rows, key = inputs
-        batch = split_rows(rows, obs_dim, action_dim)
+        batch = critics.split_rows(rows, obs_dim, action_dim)
+        subset_key, dropout_key = jax.random.split(jax.random.fold_in(key, 1))
 
-        # Critic
-        blur = config.policy_noise * noise(key, batch.reward.shape)
-        blur = jnp.clip(blur, -config.noise_clip, config.noise_clip)
-        next_action = jnp.clip(state.target_actor.act(batch.next_obs, None) + blur, -1.0, 1.0)
-        y = td_target(batch, jnp.minimum(*state.target(batch.next_obs, next_action)), config.gamma)
-        critic, critic_optimizer, critic_loss, value = critic_step(
-            state.critic, state.critic_optimizer, critic_adam, batch, y
+        # Critics
+        noise = config.policy_noise * jax.random.normal(key, batch.action.shape)
+        noise = jnp.clip(noise, -config.noise_clip, config.noise_clip)
+        next_action = jnp.clip(act(state.target_actor, batch.next_obs) + noise, -1.0, 1.0)
+        next_value = critics.target_value(
+            state.target, batch.next_obs, next_action, config.critic, subset_key
         )
-        state = state._replace(critic=critic, critic_optimizer=critic_optimizer, updates=state.updates + 1)
+        y = critics.td_target(batch, next_value, config.gamma)
+        critic, critic_state, value, metrics = critics.critic_step(
+            state.critic, state.critic_optimizer, critic_adam, batch, y, dropout_key
+        )
+        state = state._replace(critic=critic, critic_optimizer=critic_state, updates=state.updates + 1)
 
         # Actor and targets, delayed
-        def actor_loss(actor: DeterministicPolicy) -> Array:
-            return -jnp.mean(critic(batch.obs, actor.act(batch.obs, None))[0])
+        def actor_loss(actor: Tensors) -> Array:
+            return -jnp.mean(critics.actor_value(critic, batch.obs, act(actor, batch.obs), config.critic))
 
-        def delayed(state: TD3State) -> TD3State:
-            loss, gradient = eqx.filter_value_and_grad(actor_loss)(state.actor)
-            actor, actor_optimizer = descend(state.actor, gradient, state.actor_optimizer, actor_adam)
+        def learn_policy(state: TD3State) -> TD3State:
+            loss, gradient = jax.value_and_grad(actor_loss)(state.actor)
+            actor, actor_state = critics.descend(state.actor, gradient, state.actor_optimizer, actor_adam)
             return state._replace(
                 actor=actor,
-                actor_optimizer=actor_optimizer,
-                target_actor=polyak(state.target_actor, actor, config.tau),
-                target=polyak(state.target, critic, config.tau),
+                actor_optimizer=actor_state,
+                target_actor=critics.polyak(state.target_actor, actor, config.tau),
+                target=critics.polyak(state.target, critic, config.tau),
                 actor_loss=loss,
             )
 
-        state = jax.lax.cond(state.updates % config.policy_delay == 0, delayed, lambda same: same, state)
-        metrics = {"losses/critic": critic_loss, "losses/actor": state.actor_loss, "losses/value": value}
-        return state, metrics
+        due = state.updates % config.policy_delay == 0
+        state = jax.lax.cond(due, learn_policy, lambda same: same, state)
+        return state, (value, metrics | {"losses/actor_loss": state.actor_loss})
 
     return Algorithm(
+        mode="off-policy",
         init=init,
-        act=lambda state, obs, noise: state.actor.act(obs, noise),
-        noise=noise,
         update=functools.partial(scan_updates, update_once),
-        policy=lambda state: state.actor.tensors(),
+        policy=lambda state: state.actor,
+        value_bound=value_bound(config),
     )

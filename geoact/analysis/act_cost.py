@@ -8,8 +8,8 @@ import time
 
 import numpy as np
 
-from geoact.config import ALGORITHMS
-from geoact.runtime import KINDS, Policy, PolicySpec
+from geoact.config import NORMALIZED_BOUND, REGISTRY
+from geoact.runtime import Policy, PolicySpec
 
 BURST = 20
 
@@ -22,7 +22,7 @@ def run(repeats: int, obs_dim: int = 17, action_dim: int = 6) -> dict[str, float
     )
     print(f"{'':<26} {'best':>7} {'median':>7}")
     best: dict[str, float] = {}
-    for algorithm in ALGORITHMS:
+    for algorithm in REGISTRY:
         policy = random_policy(algorithm, obs_dim, action_dim)
         obs = np.random.default_rng(0).standard_normal(obs_dim)
         for name, rng in (("deterministic", None), ("stochastic", np.random.default_rng(0))):
@@ -35,12 +35,21 @@ def run(repeats: int, obs_dim: int = 17, action_dim: int = 6) -> dict[str, float
 
 def random_policy(algorithm: str, obs_dim: int, action_dim: int) -> Policy:
     """A policy of an algorithm's default form and sizes, with random tensors."""
-    settings = ALGORITHMS[algorithm].resolve("", action_dim, 10**6)
-    head, rng = settings.head(), np.random.default_rng(0)
-    shapes = KINDS[settings.kind].shapes(head, obs_dim, action_dim, settings.hidden_size)
-    tensors = {name: rng.uniform(0.01, 0.1, shape).astype(np.float32) for name, shape in shapes.items()}
-    limits = (-1.0,) * action_dim, (1.0,) * action_dim
-    return Policy(PolicySpec(settings.kind, head, obs_dim, *limits, algorithm, ""), tensors)
+    settings = REGISTRY[algorithm].config.resolve("", action_dim, 10**6)
+    rng = np.random.default_rng(0)
+    spec = PolicySpec(
+        kind=settings.kind,
+        head=settings.head(),
+        network=settings.actor,
+        obs_dim=obs_dim,
+        action_low=(-1.0,) * action_dim,
+        action_high=(1.0,) * action_dim,
+        algorithm=algorithm,
+        env="",
+        obs_clip=NORMALIZED_BOUND if settings.normalize_obs else None,
+    )
+    shapes = spec.shapes().items()
+    return Policy(spec, {name: rng.uniform(0.01, 0.1, shape).astype(np.float32) for name, shape in shapes})
 
 
 def _burst(policy: Policy, obs: np.ndarray, rng: np.random.Generator | None) -> float:

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from geoact.experiments import paper
+from geoact.experiments.paper_numbers import paper_numbers
 from geoact.report import style
-from geoact.report.tables import Cell, write_table
+from geoact.report.tables import Value, write_table
 
 DIMS = (3, 2, 6, 17)
 SAMPLES = 500
@@ -50,8 +50,8 @@ def run(out: Path, seed: int = 0) -> list[Path]:
     """Write the table, the curves and the spheres; the files written."""
     from geoact import sphere
 
-    published = {row[0]: row for row in paper.numbers()["tableA1_concentration"]["rows"]}
-    rows: list[list[Cell]] = []
+    published = {row[0]: row for row in paper_numbers()["tableA1_concentration"]["rows"]}
+    rows: list[list[Value]] = []
     points: dict[float, NDArray[np.float32]] = {}
     for dim in DIMS:
         for i, kappa in enumerate(published):
@@ -111,7 +111,7 @@ def run(out: Path, seed: int = 0) -> list[Path]:
     return files
 
 
-def _curves(out: Path, rows: list[list[Cell]], published: list[list[float]]) -> list[Path]:
+def _curves(out: Path, rows: list[list[Value]], published: list[list[float]]) -> list[Path]:
     from geoact import sphere
 
     kappa = np.linspace(-4, 4, 321)

@@ -18,15 +18,16 @@ from typing import Any
 
 import numpy as np
 
-from geoact import tasks
 from geoact.analysis.act_cost import random_policy
 from geoact.analysis.timing import interleaved, ratio
-from geoact.config import ALGORITHMS
-from geoact.experiments import paper
+from geoact.config import REGISTRY, OffPolicyConfig
+from geoact.environments import tasks
+from geoact.experiments.paper_numbers import paper_numbers
 from geoact.report import style
-from geoact.report.tables import Cell, write_table
+from geoact.report.tables import Value, write_table
 
-METHODS = ("gac", "gac-scale", "sac", "td3")
+METHODS = tuple(name for name, entry in REGISTRY.items() if isinstance(entry.config, OffPolicyConfig))
+"""Those that act and learn at every vector step."""
 OBS_DIM, ACTION_DIM, BATCH = 17, 6, 256
 STEPS = 8  # batches of actions in one compiled call
 HEADS = (
@@ -45,8 +46,8 @@ def run(out: Path, seed: int = 0, rounds: int = 15) -> list[Path]:
         "batch of actions": interleaved(_batch_actions(seed), rounds, burst=0.05),
         "update": interleaved(_updates(seed), rounds, burst=0.1),
     }
-    published = paper.numbers()["complexity"]["relative_time_per_action_sample_rtx3090"]
-    rows: list[list[Cell]] = []
+    published = paper_numbers()["complexity"]["relative_time_per_action_sample_rtx3090"]
+    rows: list[list[Value]] = []
     for method in METHODS:
         ratios = [ratio(measured, method, "sac") for measured in times.values()]
         rows.append([method, *(cell for pair in ratios for cell in pair), published.get(method)])
@@ -83,9 +84,9 @@ def counts(method: str, obs_dim: int, action_dim: int) -> tuple[int, int]:
 
 
 def _parameters(out: Path) -> list[Path]:
-    rows: list[list[Cell]] = []
+    rows: list[list[Value]] = []
     for task in tasks.PAPER:
-        row: list[Cell] = [task.name, task.obs_dim, task.action_dim]
+        row: list[Value] = [task.name, task.obs_dim, task.action_dim]
         for method in METHODS:
             row += counts(method, task.obs_dim, task.action_dim)
         rows.append(row)
@@ -119,21 +120,27 @@ def _batch_actions(seed: int) -> dict[str, Callable[[], object]]:
     import jax
     import jax.numpy as jnp
 
-    from geoact import algorithms
+    from geoact import algorithms, policies
+    from geoact.networks import JAX
 
     obs = jax.random.normal(jax.random.key(seed), (BATCH, OBS_DIM))
     keys = jax.random.split(jax.random.key(seed + 1), STEPS)
 
     def method(name: str) -> Callable[[], object]:
-        algorithm = algorithms.build(ALGORITHMS[name].resolve("", ACTION_DIM, 10**6), OBS_DIM, ACTION_DIM)
-        state = algorithm.init(jax.random.key(seed))
+        settings = REGISTRY[name].config.resolve("", ACTION_DIM, 10**6)
+        head, kind = settings.head(), policies.KINDS[settings.kind]
+        algorithm = algorithms.build(name, settings, OBS_DIM, ACTION_DIM)
+        state = algorithm.policy(algorithm.init(jax.random.key(seed)))
+        noise_dim = policies.noise_dim(settings.kind, head, ACTION_DIM)
 
         @jax.jit
-        def act(state: Any, obs: Any, keys: Any) -> Any:
+        def act(tensors: Any, obs: Any, keys: Any) -> Any:
             def step(total: Any, key: Any) -> tuple[Any, None]:
+                noise = jax.random.normal(key, (BATCH, noise_dim))
+                noise = JAX.normalize(noise) if kind.sphere_noise else noise
                 # the small shift keeps the compiler from taking the network out of the loop
-                action = algorithm.act(state, obs + 1e-6 * total[:, :1], algorithm.noise(key, (BATCH,)))
-                return total + action, None
+                x = policies.hidden(JAX, settings.actor, tensors, obs + 1e-6 * total[:, :1])
+                return total + kind.act(JAX, head, tensors, x, noise, ACTION_DIM), None
 
             return jax.lax.scan(step, jnp.zeros((BATCH, ACTION_DIM)), keys)[0]
 
@@ -146,21 +153,23 @@ def _updates(seed: int) -> dict[str, Callable[[], object]]:
     import jax
 
     from geoact import algorithms
-    from geoact.replay import row_width
+    from geoact.transitions import row_width
 
     rng = np.random.default_rng(seed)
     rows = rng.uniform(-1.0, 1.0, (2, BATCH, row_width(OBS_DIM, ACTION_DIM))).astype(np.float32)
 
     def method(name: str) -> Callable[[], object]:
-        algorithm = algorithms.build(ALGORITHMS[name].resolve("", ACTION_DIM, 10**6), OBS_DIM, ACTION_DIM)
+        algorithm = algorithms.build(
+            name, REGISTRY[name].config.resolve("", ACTION_DIM, 10**6), OBS_DIM, ACTION_DIM
+        )
         # Two updates in one call, so that TD3's policy learns in exactly one of them.
         update = jax.jit(algorithm.update, donate_argnums=0)
         key = jax.random.key(seed)
         state = [algorithm.init(key)]
 
         def call() -> object:
-            state[0], metrics = update(state[0], rows, key)
-            return jax.block_until_ready(metrics)
+            state[0], value, _ = update(state[0], rows, key)
+            return jax.block_until_ready(value)
 
         return call
 
@@ -168,7 +177,7 @@ def _updates(seed: int) -> dict[str, Callable[[], object]]:
 
 
 def _figure(
-    out: Path, rows: list[list[Cell]], measures: list[str], published: dict[str, float]
+    out: Path, rows: list[list[Value]], measures: list[str], published: dict[str, float]
 ) -> list[Path]:
     figure = style.new_figure(6.4, 3.2)
     axis = figure.subplots()

@@ -1,10 +1,10 @@
 """The exact entropy of the mixed direction, against what stands in for it.
 
-The paper pays `-kappa` for exploration, and calls the entropy intractable. Here both are drawn: the exact
-`H(kappa, d)` and its slope, `-kappa` (slope -1 everywhere), and the entropy of the von Mises-Fisher distribution
-with the same mean cosine, which no distribution with that mean cosine exceeds. The gap between the two stays
-bounded as kappa grows. The last panel shows the von Mises-Fisher entropy over its own concentration, with the
-right asymptote, `-((d-1)/2) log kappa` and a constant.
+The paper's exploration bonus is `-kappa`; it calls the entropy intractable. Here both are drawn: the exact
+`H(kappa, d)` and its derivative, `-kappa` (derivative -1 everywhere), and the entropy of the von Mises-Fisher
+distribution with the same mean cosine, which no distribution with that mean cosine exceeds. The gap
+between the two stays bounded as kappa grows. The last panel shows the von Mises-Fisher entropy over its own
+concentration, with the right asymptote, `-((d-1)/2) log kappa` and a constant.
 """
 
 from pathlib import Path
@@ -13,13 +13,13 @@ import numpy as np
 
 from geoact.analysis import vmf
 from geoact.report import style
-from geoact.report.tables import Cell, write_table
+from geoact.report.tables import Value, write_table
 
 DIMS = (2, 3, 6, 17)
 KAPPAS = (-4.0, -2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 4.0, 6.0)
 
 
-def slope(kappa: np.ndarray, dim: int) -> np.ndarray:
+def derivative(kappa: np.ndarray, dim: int) -> np.ndarray:
     """`dH/dkappa` as training sees it: the derivative of the shipped function."""
     import jax
     import jax.numpy as jnp
@@ -42,14 +42,14 @@ def run(out: Path, seed: int = 0) -> list[Path]:
     """Write the table and the figure; the files written. Nothing here is random: `seed` changes nothing."""
     from geoact import sphere
 
-    rows: list[list[Cell]] = []
+    rows: list[list[Value]] = []
     for dim in DIMS:
-        slopes = slope(np.array(KAPPAS), dim)
-        for kappa, tangent in zip(KAPPAS, slopes):
+        derivatives = derivative(np.array(KAPPAS), dim)
+        for kappa, change in zip(KAPPAS, derivatives):
             h = float(sphere.entropy_exact(kappa, dim))
             concentration, h_vmf = matched_vmf(kappa, dim)
-            # H's slope is infinite at kappa = 0 in d = 2 and 3; the table's finite stand-in says nothing.
-            shown = None if kappa == 0.0 and dim <= 3 else float(tangent)
+            # The derivative is infinite at kappa = 0 in d = 2 and 3; the shipped function's finite value says nothing.
+            shown = None if kappa == 0.0 and dim <= 3 else float(change)
             cosine = float(sphere.mean_cosine_exact(kappa, dim))
             rows.append([dim, kappa, cosine, h, shown, -kappa, concentration, h_vmf, h_vmf - h])
     columns = [
@@ -73,9 +73,9 @@ def run(out: Path, seed: int = 0) -> list[Path]:
         "Exact entropy of the mixed direction",
         columns,
         rows,
-        "H by quadrature; its slope as the training sees it (left out where it is infinite: kappa = 0 in d = 2 and "
+        "H by quadrature; its derivative as training uses it (left out where it is infinite: kappa = 0 in d = 2 and "
         "3). vMF: the von Mises-Fisher distribution with the same mean cosine, which has the largest entropy "
-        "of all with that mean cosine; gap: what mixing gives away to it, in nats.",
+        "of all with that mean cosine; gap: by how much it is larger than H, in nats.",
         formats,
     )
     with style.drawing():
@@ -87,7 +87,7 @@ def _figure(out: Path) -> list[Path]:
     from geoact import sphere
 
     figure = style.new_figure(10.4, 3.6)
-    values, slopes, fisher = figure.subplots(1, 3)
+    values, derivatives, fisher = figure.subplots(1, 3)
     kappa = np.unique(np.concatenate([np.linspace(-5, 5, 201), np.linspace(-0.2, 0.2, 81)]))
     coarse = np.linspace(-3, 3, 61)
     concentration = np.geomspace(1e-2, 1e5, 200)
@@ -98,8 +98,8 @@ def _figure(out: Path) -> list[Path]:
         values.plot(kappa, sphere.entropy_exact(kappa, dim) - top, color=color, label=label)
         matched = np.array([matched_vmf(float(k), dim)[1] for k in coarse])
         values.plot(coarse, matched - top, ":", color=color, lw=1.4)
-        off = kappa[np.abs(kappa) > 1e-9]  # the slope at 0 itself is infinite in d = 2 and 3
-        slopes.plot(off, slope(off, dim) / scale, color=color, label=label)
+        off = kappa[np.abs(kappa) > 1e-9]  # at 0 itself it is infinite in d = 2 and 3
+        derivatives.plot(off, derivative(off, dim) / scale, color=color, label=label)
         fisher.plot(concentration, (vmf.entropy(concentration, dim) - top) / scale, color=color, label=label)
         line = (0.5 * scale * (1 + np.log(2 * np.pi / concentration)) - top) / scale
         fisher.plot(concentration, line, "--", color=color, lw=0.9)
@@ -108,9 +108,12 @@ def _figure(out: Path) -> list[Path]:
     values.set(
         xlim=(-3, 3), ylim=(-20, 3.5), xlabel=r"$\kappa$", ylabel=r"$H - \log A$, nats", title="Entropy"
     )
-    slopes.axhline(-1, color="k", ls="--", lw=1, label="asymptote")
-    slopes.set(
-        ylim=(-3, 0.15), xlabel=r"$\kappa$", ylabel=r"$dH/d\kappa\,/\,(d-1)$", title="Slope of the entropy"
+    derivatives.axhline(-1, color="k", ls="--", lw=1, label="asymptote")
+    derivatives.set(
+        ylim=(-3, 0.15),
+        xlabel=r"$\kappa$",
+        ylabel=r"$dH/d\kappa\,/\,(d-1)$",
+        title="Derivative of the entropy",
     )
     fisher.plot([], [], "--", color="0.3", lw=0.9, label=r"$\frac{d-1}{2}(1 + \log 2\pi - \log\kappa)$")
     fisher.set(
@@ -120,7 +123,7 @@ def _figure(out: Path) -> list[Path]:
         ylabel=r"$(H - \log A)\,/\,(d-1)$, nats",
         title="von Mises-Fisher entropy",
     )
-    for axis in (values, slopes, fisher):
+    for axis in (values, derivatives, fisher):
         axis.legend(loc="lower left")
-    slopes.legend(loc="lower right")
+    derivatives.legend(loc="lower right")
     return style.save_figure(figure, out / "entropy")

@@ -22,9 +22,9 @@ import numpy as np
 
 from geoact.analysis import vmf
 from geoact.analysis.timing import interleaved, ratio
-from geoact.experiments import paper
+from geoact.experiments.paper_numbers import paper_numbers
 from geoact.report import style
-from geoact.report.tables import Cell, write_table
+from geoact.report.tables import Value, write_table
 
 DIMS = (2, 3, 6, 17, 64, 256)
 KAPPAS = (0.0, 1.0, 3.0)
@@ -34,7 +34,7 @@ STEPS = 64  # batches drawn by one compiled call
 
 def run(out: Path, seed: int = 0, rounds: int = 15) -> list[Path]:
     """Measure, write the table and the figure; the files written."""
-    rows: list[list[Cell]] = []
+    rows: list[list[Value]] = []
     for dim in DIMS:
         jitted = _jitted_methods(dim, seed)
         plain = _numpy_methods(dim, seed)
@@ -62,7 +62,7 @@ def run(out: Path, seed: int = 0, rounds: int = 15) -> list[Path]:
         for name in names:
             columns += [f"{way}: {name}", f"{way}: {name}, quartiles"]
         columns.append(f"{way}: mixing, ns")
-    claimed = paper.numbers()["complexity"]["speedup_over_vmf_rejection_sampling"]
+    claimed = paper_numbers()["complexity"]["speedup_over_vmf_rejection_sampling"]
     formats = {name: ".2f" for name in columns[4:] if "quartiles" not in name and not name.endswith("ns")}
     files = write_table(
         out / "sampling",
@@ -173,7 +173,7 @@ def _numpy_methods(dim: int, seed: int) -> dict[str, Callable[[], object]]:
     return methods
 
 
-def _figure(out: Path, columns: list[str], rows: list[list[Cell]], claimed: float) -> list[Path]:
+def _figure(out: Path, columns: list[str], rows: list[list[Value]], claimed: float) -> list[Path]:
     figure = style.new_figure(8.6, 3.5)
     axes = figure.subplots(1, 2, sharey=True)
     for axis, way, title in zip(axes, ("jit", "NumPy"), ("compiled (JAX)", "NumPy")):
@@ -201,7 +201,7 @@ def _figure(out: Path, columns: list[str], rows: list[list[Cell]], claimed: floa
 def _line(
     axis: Any,
     columns: list[str],
-    rows: list[list[Cell]],
+    rows: list[list[Value]],
     column: str,
     label: str,
     method: str,

@@ -1,6 +1,6 @@
-"""Where a policy's gradient is lost: tanh that is flat, and coordinates that are clipped.
+"""Action coordinates without gradient: tanh that is flat, and coordinates that are clipped.
 
-The paper counts, for SAC near convergence, the pre-squash actions at which `tanh'(x) < 0.05` (46.4 % on
+The paper counts, for SAC near convergence, the actions before tanh at which `tanh'(x) < 0.05` (46.4 % on
 HalfCheetah) and calls their gradient lost. GAC has no tanh, but its actions have norm r and are clipped to the
 box: where a coordinate is clipped, the gradient through that coordinate is exactly zero. So the two are counted
 side by side, each by its own definition, and both by a common one: coordinates executed at more than 97.47 % of
@@ -14,42 +14,23 @@ from typing import Any
 import numpy as np
 
 from geoact.errors import InputError
-from geoact.experiments import paper
+from geoact.experiments.paper_numbers import paper_numbers
 from geoact.report import style
-from geoact.report.tables import Cell, write_table
-from geoact.runtime import Policy, linear, load, relu
+from geoact.report.tables import Value, write_table
+from geoact.runtime import Policy, load
 
 FLAT = 0.05  # of tanh'
 LIMIT = float(np.sqrt(1.0 - FLAT))  # |tanh(x)| where tanh'(x) = FLAT
 
 
-def squashes(policy: Policy) -> bool:
-    """Whether the policy's last step is a tanh; else it is the clipping to the box."""
-    return policy.spec.kind in ("tanh-gaussian", "deterministic")
-
-
-def before_limit(policy: Policy, obs: np.ndarray, noise: np.ndarray | None) -> np.ndarray:
-    """The action before tanh or clipping.  # [batch, obs_dim] -> [batch, action_dim]"""
-    if not squashes(policy):
-        return policy.raw(obs, noise)
-    tensors, head = policy.tensors, policy.spec.head
-    x = relu(linear(tensors, "backbone.0", obs))
-    x = relu(linear(tensors, "backbone.1", x))
-    mean = linear(tensors, "mean", x)
-    if noise is None or policy.spec.kind == "deterministic":  # TD3 adds its noise after tanh
-        return mean
-    low, high = head.log_std_min, head.log_std_max
-    return mean + np.exp(low + 0.5 * (high - low) * (np.tanh(linear(tensors, "log_std", x)) + 1.0)) * noise
-
-
-def lost(policy: Policy, values: np.ndarray) -> np.ndarray:
+def without_gradient(policy: Policy, values: np.ndarray) -> np.ndarray:
     """Which coordinates give (next to) no gradient, by the policy's own definition."""
-    return 1.0 - np.tanh(values) ** 2 < FLAT if squashes(policy) else np.abs(values) > 1.0
+    return 1.0 - np.tanh(values) ** 2 < FLAT if policy.squashes else np.abs(values) > 1.0
 
 
 def at_limit(policy: Policy, values: np.ndarray) -> np.ndarray:
     """Which coordinates are executed within 2.53 % of the limit, whatever the policy."""
-    return np.abs(np.tanh(values) if squashes(policy) else np.clip(values, -1.0, 1.0)) >= LIMIT
+    return np.abs(np.tanh(values) if policy.squashes else values) >= LIMIT
 
 
 def visit(policy: Policy, episodes: int, seed: int) -> tuple[np.ndarray, float]:
@@ -79,38 +60,40 @@ def run(out: Path, runs: list[Path], seed: int = 0, episodes: int = 5) -> list[P
     """Play each policy, count, and write the table and the figure."""
     if not runs:
         raise InputError("give the runs or policies whose actions should be looked at")
-    rows: list[list[Cell]] = []
+    rows: list[list[Value]] = []
     panels: list[tuple[str, Policy, np.ndarray]] = []
     for path in runs:
         policy = load(path)
         obs, score = visit(policy, episodes, seed)
         rng = np.random.default_rng(seed)
-        exploring = before_limit(policy, obs, policy.noise(rng, len(obs)))
-        greedy = before_limit(policy, obs, None)
+        exploring = policy.unsquashed(obs, policy.noise(rng, len(obs)))
+        deterministic = policy.unsquashed(obs)
         rows.append(
             [
                 path.name,
                 policy.spec.algorithm,
                 policy.spec.env,
-                "tanh' < 0.05" if squashes(policy) else "clipped",
-                *(float(lost(policy, values).mean()) for values in (exploring, greedy)),
-                *(float(at_limit(policy, values).mean()) for values in (exploring, greedy)),
+                "tanh' < 0.05" if policy.squashes else "clipped",
+                *(float(without_gradient(policy, values).mean()) for values in (exploring, deterministic)),
+                *(float(at_limit(policy, values).mean()) for values in (exploring, deterministic)),
                 score,
             ]
         )
         panels.append((f"{policy.spec.algorithm}, {policy.spec.env}", policy, exploring))
-    columns = ["policy", "algorithm", "environment", "lost means", "lost, exploring", "lost, deterministic"]
+    columns = ["policy", "algorithm", "environment", "criterion"]
+    columns += ["without gradient, exploring", "without gradient, deterministic"]
     columns += ["at the limit, exploring", "at the limit, deterministic", "return"]
-    published = paper.numbers()["figureA2_gradient_saturation"]
+    published = paper_numbers()["figureA2_gradient_saturation"]
     files = write_table(
         out / "saturation",
         "Coordinates without gradient",
         columns,
         rows,
-        f"Shares of action coordinates over the states of {episodes} exploring episodes, seed {seed}. lost: by the "
-        "policy's own definition (tanh is flat; the coordinate is clipped). at the limit: executed at more than "
-        f"{100 * LIMIT:.2f} % of the limit, the same for all. The paper: {100 * published['saturated_fraction']:.1f} % "
-        f"lost for SAC on {published['environment']} near convergence.",
+        f"Shares of action coordinates over the states of {episodes} exploring episodes, seed {seed}. Without "
+        "gradient: by the policy's own criterion (tanh is flat; the coordinate is clipped). At the limit: executed "
+        f"at more than {100 * LIMIT:.2f} % of the limit, the same for all. The paper: "
+        f"{100 * published['saturated_fraction']:.1f} % without gradient for SAC on "
+        f"{published['environment']} near convergence.",
         dict.fromkeys(columns[4:8], ".3f") | {"return": ",.0f"},
     )
     with style.drawing():
@@ -121,18 +104,18 @@ def _figure(out: Path, panels: list[tuple[str, Policy, np.ndarray]]) -> list[Pat
     figure = style.new_figure(3.4 * len(panels) + 0.4, 3.2)
     axes: Any = figure.subplots(1, len(panels), squeeze=False)
     for axis, (title, policy, values) in zip(axes[0], panels):
-        edge = float(np.arctanh(LIMIT)) if squashes(policy) else 1.0
+        edge = float(np.arctanh(LIMIT)) if policy.squashes else 1.0
         reach = max(1.5 * edge, float(np.quantile(np.abs(values), 0.995)))
         bins = np.linspace(-reach, reach, 61)
         color = style.METHOD_COLORS.get(policy.spec.algorithm, style.COLORS[6])
         axis.hist(np.clip(values, -reach, reach).ravel(), bins, density=True, color=color, alpha=0.75)
         for side in (-edge, edge):
             axis.axvline(side, color="k", ls="--", lw=1)
-        share = float(lost(policy, values).mean())
-        reason = r"$\tanh'(x) < 0.05$" if squashes(policy) else "clipped"
+        share = float(without_gradient(policy, values).mean())
+        reason = r"$\tanh'(x) < 0.05$" if policy.squashes else "clipped"
         axis.set(
             title=f"{title}\n{100 * share:.1f} % {reason}",
-            xlabel="before tanh" if squashes(policy) else "before clipping",
+            xlabel="before tanh" if policy.squashes else "before clipping",
         )
     axes[0][0].set_ylabel("density over coordinates and states")
     return style.save_figure(figure, out / "saturation")

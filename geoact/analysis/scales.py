@@ -9,42 +9,42 @@ from pathlib import Path
 import numpy as np
 
 from geoact.errors import InputError
-from geoact.experiments import paper
+from geoact.experiments.paper_numbers import paper_numbers
 from geoact.report import style
-from geoact.report.collect import Record, collect
-from geoact.report.tables import Cell, write_table
+from geoact.report.collect import RunData, collect
+from geoact.report.tables import Value, write_table
 
 
-def late_mean(record: Record, name: str) -> float:
+def late_mean(run: RunData, name: str) -> float:
     """A metric's mean over the last tenth of what was trained."""
-    series = [(row["step"], value) for row, value in record.series(name)]
+    series = [(row["step"], value) for row, value in run.series(name)]
     end = series[-1][0]
     return float(np.mean([value for step, value in series if step >= 0.9 * end]))
 
 
 def run(out: Path, runs: list[Path], seed: int = 0) -> list[Path]:
     """Write the table and the figure. Nothing here is random: `seed` changes nothing."""
-    records: list[Record] = []
+    learned: list[RunData] = []
     for path in runs:
         found, _ = collect(path)
-        records += [record for record in found if record.series("policy/scale")]
-    if not records:
+        learned += [run for run in found if run.series("policy/scale")]
+    if not learned:
         raise InputError("no run with a learned scale here: geoact train ... --algorithm gac-scale makes one")
-    published = paper.numbers()["figureA3_scale_convergence"]
-    rows: list[list[Cell]] = []
-    for record in records:
-        task = record.config.env.removeprefix("dm_control/")
-        scale = [value for _, value in record.series("policy/scale")]
-        low_high = published.get(task)
+    published = paper_numbers()["figureA3_scale_convergence"]
+    contradictions = paper_numbers()["contradictions"]["figureA3_scale_convergence"]
+    rows: list[list[Value]] = []
+    for run in learned:
+        scale = [value for _, value in run.series("policy/scale")]
+        low_high = published.get(run.task)
         rows.append(
             [
-                record.config.env,
-                record.config.seed,
-                int(record.series("policy/scale")[-1][0]["step"]),
+                run.task,
+                run.config.seed,
+                int(run.series("policy/scale")[-1][0]["step"]),
                 scale[0],
                 max(scale),
-                late_mean(record, "policy/scale"),
-                late_mean(record, "policy/scale_std"),
+                late_mean(run, "policy/scale"),
+                late_mean(run, "policy/scale_std"),
                 f"{low_high[0]:g} to {low_high[1]:g}" if low_high else None,
             ]
         )
@@ -55,34 +55,34 @@ def run(out: Path, runs: list[Path], seed: int = 0) -> list[Path]:
         columns,
         rows,
         "Mean and spread over the last tenth of each run; first: at the first logged update. The paper's runs are "
-        "500,000 vector steps (4,000,000 transitions), so compare the direction, not the digits, with shorter ones.",
+        "500,000 vector steps (4,000,000 transitions), so compare the direction, not the digits, with shorter ones."
+        + "".join(f" The paper differs from itself: {text}." for text in contradictions),
         dict.fromkeys(columns[3:7], ".2f") | {"transitions": ",.0f"},
     )
     with style.drawing():
-        return files + _figure(out, records, published)
+        return files + _figure(out, learned, published)
 
 
-def _figure(out: Path, records: list[Record], published: dict[str, list[float]]) -> list[Path]:
+def _figure(out: Path, runs: list[RunData], published: dict[str, list[float]]) -> list[Path]:
     figure = style.new_figure(8.6, 3.4)
     mean, spread = figure.subplots(1, 2)
-    tasks = sorted({record.config.env for record in records})
+    tasks = sorted({run.task for run in runs})
     for color, task in zip(style.COLORS, tasks):
-        short = task.removeprefix("dm_control/")
-        for i, record in enumerate(r for r in records if r.config.env == task):
+        for i, run in enumerate(r for r in runs if r.task == task):
             line = ("-", "--", ":", "-.")[i % 4]
-            label = f"{short}, seed {record.config.seed}" if len(records) <= 6 else (None if i else short)
+            label = f"{task}, seed {run.config.seed}" if len(runs) <= 6 else (None if i else task)
             for axis, name in ((mean, "policy/scale"), (spread, "policy/scale_std")):
-                points = [(row["step"], value) for row, value in record.series(name)]
+                points = [(row["step"], value) for row, value in run.series(name)]
                 axis.plot(*zip(*points), line, color=color, label=label)
-        if short in published:
-            low, high = published[short]
+        if task in published:
+            low, high = published[task]
             mean.axhspan(
                 low - 0.01,
                 high + 0.01,
                 color=color,
                 alpha=0.12,
                 lw=0,
-                label=f"{short}, the paper's in the end",
+                label=f"{task}, the paper's in the end",
             )
     mean.set(title="mean of the learned scale", ylabel="r")
     spread.set(title="spread of the learned scale", ylabel="standard deviation")

@@ -1,8 +1,8 @@
 """kappa over training: the runaway of the paper's rule as written, and what cures it.
 
-With kappa free, the paper's bonus `-kappa` has no bound: the policy earns more by driving kappa to minus infinity
-than by acting well, the critic's values follow, and learning is lost. Four forms, each a short run of the
-library's own training on one task:
+With kappa free, the paper's exploration bonus `-kappa` has no bound: the policy's objective is larger for kappa near
+minus infinity than for any good action, the critic's values follow, and nothing is learned. Four forms,
+each a short run of the library's own training on one task:
 
 - free        kappa from its head as it is, bonus `-kappa`: the paper's text to the letter
 - softplus    kappa >= 0, bonus `-kappa`: the default
@@ -22,9 +22,9 @@ import numpy as np
 
 from geoact.config import GACConfig, RunConfig
 from geoact.errors import TrainingFailed
-from geoact.files import write_bytes
 from geoact.report import style
-from geoact.report.tables import Cell, csv_text, write_table
+from geoact.report.tables import Value, csv_text, write_table
+from geoact.storage.files import write_bytes
 
 FORMS = {
     "free": GACConfig(concentration="free"),
@@ -38,39 +38,39 @@ CURVES = {
     "kappa_min": "policy/kappa_min",
     "kappa_max": "policy/kappa_max",
     "weight": "policy/weight",
-    "value": "losses/value",
-    "alpha": "policy/alpha",
+    "value": "losses/qf_values",
+    "alpha": "losses/alpha",
     "return": "charts/episodic_return",
 }
 
-Row = dict[str, float]
+Metrics = dict[str, float]
+"""One logged row."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Course:
     """What one form did."""
 
-    rows: list[Row]
+    rows: list[Metrics]
     ended: str
     evaluation: float | None
 
 
 def train_form(settings: GACConfig, env: str, timesteps: int, seed: int) -> Course:
     """A short training without a run directory."""
-    from geoact import environments, training
+    from geoact import environments
+    from geoact.training.session import Session
 
     config = RunConfig(
         env=env, algorithm="gac", settings=settings, timesteps=timesteps, seed=seed, threads=1, evaluations=1
     )
-    session = training.Training(config, environments.factory(env))
-    rows: list[Row] = []
+    rows: list[Metrics] = []
     ended = "completed"
-    try:
-        training.train(session, lambda row: rows.append(row))
-    except TrainingFailed as error:
-        ended = str(error)
-    finally:
-        session.close()
+    with Session(config, environments.factory(env)) as session:
+        try:
+            session.train(lambda row: rows.append(row))
+        except TrainingFailed as error:
+            ended = str(error)
     evaluation = next((row["eval/return_mean"] for row in reversed(rows) if "eval/return_mean" in row), None)
     return Course([row for row in rows if "policy/kappa" in row], ended, evaluation)
 
@@ -78,7 +78,7 @@ def train_form(settings: GACConfig, env: str, timesteps: int, seed: int) -> Cour
 def run(out: Path, seed: int = 0, env: str = "HalfCheetah-v5", timesteps: int = 60_000) -> list[Path]:
     """Train the four forms one after another; write the table, the curves and the figure."""
     courses = {name: train_form(settings, env, timesteps, seed) for name, settings in FORMS.items()}
-    rows: list[list[Cell]] = []
+    rows: list[list[Value]] = []
     for name, course in courses.items():
         last = course.rows[-1] if course.rows else {}
         lowest = min((row["policy/kappa_min"] for row in course.rows), default=math.nan)
@@ -89,7 +89,7 @@ def run(out: Path, seed: int = 0, env: str = "HalfCheetah-v5", timesteps: int = 
                 last.get("policy/kappa"),
                 lowest,
                 last.get("policy/weight"),
-                last.get("losses/value"),
+                last.get("losses/qf_values"),
                 course.evaluation,
                 course.ended,
             ]
@@ -111,7 +111,7 @@ def run(out: Path, seed: int = 0, env: str = "HalfCheetah-v5", timesteps: int = 
         "machine). The last logged values; evaluation: 10 deterministic episodes at the end.",
         formats,
     )
-    table: list[list[Cell]] = [
+    table: list[list[Value]] = [
         [name, *(row.get(metric) for metric in CURVES.values())]
         for name, course in courses.items()
         for row in course.rows
@@ -133,7 +133,7 @@ def _figure(out: Path, env: str, courses: dict[str, Course]) -> list[Path]:
         kappa.plot(x, _series(course.rows, "policy/kappa"), line, color=color, label=name)
         low, high = (_series(course.rows, f"policy/kappa_{end}") for end in ("min", "max"))
         kappa.fill_between(x, low, high, color=color, alpha=0.15, lw=0)
-        value.plot(x, _series(course.rows, "losses/value"), line, color=color, label=name)
+        value.plot(x, _series(course.rows, "losses/qf_values"), line, color=color, label=name)
         scored = [row for row in course.rows if "charts/episodic_return" in row]
         returns.plot(
             _series(scored, "updates"),
@@ -145,7 +145,7 @@ def _figure(out: Path, env: str, courses: dict[str, Course]) -> list[Path]:
         )
         if course.ended != "completed" and len(x):
             kappa.plot(x[-1], _series(course.rows, "policy/kappa")[-1], "x", color=color, ms=8)
-            value.plot(x[-1], _series(course.rows, "losses/value")[-1], "x", color=color, ms=8)
+            value.plot(x[-1], _series(course.rows, "losses/qf_values")[-1], "x", color=color, ms=8)
     kappa.set_yscale("symlog", linthresh=1)
     kappa.set(title=r"$\kappa$ (mean; band: range in the batch)", ylabel=r"$\kappa$")
     value.set_yscale("symlog", linthresh=100)
@@ -158,5 +158,5 @@ def _figure(out: Path, env: str, courses: dict[str, Course]) -> list[Path]:
     return style.save_figure(figure, out / "stability")
 
 
-def _series(rows: list[Row], name: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+def _series(rows: list[Metrics], name: str) -> np.ndarray[Any, np.dtype[np.float64]]:
     return np.array([row.get(name, math.nan) for row in rows], np.float64)

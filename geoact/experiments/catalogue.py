@@ -6,6 +6,10 @@ in *transitions* (vector steps times environments).
 
 What the paper leaves open, and how it is read here:
 
+- PPO's budget. The paper gives one number of steps for all algorithms. In CleanRL, on which its baselines are
+  modelled, SAC and TD3 count steps of their loop (vector steps) and PPO counts transitions, so that the paper's
+  "1M steps" of PPO may be an eighth of the others' experience. By default PPO gets as many vector steps as the
+  others; `read_ppo_budget` makes the other reading of any experiment.
 - Table 3, "without kappa controller": a constant mixing weight 0.73 (kappa = 1) and no exploration bonus.
 - Table 3, "without normalization": neither the direction nor the mixture is put on the sphere.
 - Table 3, "raw action output": as before, with r = 1 and a critic that sees the unclipped action, so that nothing
@@ -17,28 +21,28 @@ No JAX here, and no environment is made: the records must load at once.
 
 import dataclasses
 import difflib
-import json
 import math
 import re
-import types
-import typing
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from importlib import resources
 from typing import Any, Literal
 
-from geoact.config import AlgorithmConfig, defaults, unknown
+from geoact.checks import changed
+from geoact.config import AlgorithmConfig, OffPolicyConfig, defaults
 from geoact.errors import InputError
 
 SEEDS = (0, 10, 42, 77, 123)
 """The paper's."""
 FULL = 1_000_000
 """Vector steps of the paper's runs."""
+REDUCED = 40_000
+"""Vector steps of the runs that two cores can make of all tasks: 320,000 transitions, a 25th of the paper's."""
 
 Settings = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Task:
+class ExperimentTask:
     """One environment of an experiment."""
 
     env: str
@@ -63,21 +67,28 @@ class Variant:
 
     algorithm: str
     settings: Settings = field(default_factory=dict)
+    """By their names; those of a group (critic, actor) as a mapping of their own."""
     paper: str | None = None
     """Its column or row in the paper's table."""
     tasks: tuple[str, ...] | None = None
     """Only on these tasks (their environment ids); everywhere without it."""
+    length: float = 1.0
+    """Length of its runs, relative to the task's."""
+    method: str | None = None
+    """The label of another variant that it stands for on its own tasks, where all tasks are taken together."""
+
+    @property
+    def off_policy(self) -> bool:
+        """Whether it learns from a replay buffer; PPO does not."""
+        return isinstance(defaults(self.algorithm), OffPolicyConfig)
+
+    def on(self, task: "ExperimentTask") -> bool:
+        """Whether it is planned on this task."""
+        return self.tasks is None or task.env in self.tasks
 
     def config(self) -> AlgorithmConfig:
         """The algorithm's configuration, checked."""
-        base = defaults(self.algorithm)
-        hints = typing.get_type_hints(type(base))
-        for name, value in self.settings.items():
-            if name not in hints:
-                raise InputError(unknown(f"setting of {self.algorithm}", name, list(hints)))
-            if not fits(value, hints[name]):
-                raise InputError(f"{name} must be {spell(hints[name])}, got {value!r}")
-        return dataclasses.replace(base, **self.settings)
+        return changed(defaults(self.algorithm), self.settings, self.algorithm)
 
 
 @dataclass(frozen=True)
@@ -86,7 +97,7 @@ class Experiment:
 
     name: str
     title: str
-    tasks: tuple[Task, ...]
+    tasks: tuple[ExperimentTask, ...]
     variants: dict[str, Variant]
     """Label -> variant."""
     seeds: tuple[int, ...] = SEEDS
@@ -98,47 +109,23 @@ class Experiment:
     eval_episodes: int = 10
     checkpoint_minutes: float = 5.0
     """Minutes between checkpoints, from which a killed run goes on."""
+    in_order: bool = False
+    """Run task after task as they are listed, each with its first seeds first. Otherwise the longest run starts
+    first, which ends a sweep on many cores soonest."""
 
 
-def fits(value: Any, hint: Any) -> bool:
-    """Whether a plain value is one of the type's (integers are numbers too)."""
-    if hint is Any:
-        return True
-    origin, members = typing.get_origin(hint), typing.get_args(hint)
-    if origin is Literal:
-        return any(value == member and type(value) is type(member) for member in members)
-    if origin in (typing.Union, types.UnionType):
-        return any(fits(value, member) for member in members)
-    if hint is float:
-        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    if hint is int:
-        return isinstance(value, int) and not isinstance(value, bool)
-    return value is None if hint is type(None) else isinstance(value, origin or hint)
+def _mujoco(name: str, action_dim: int, vector_steps: int = FULL) -> ExperimentTask:
+    return ExperimentTask(name, vector_steps, name, action_dim)
 
 
-def spell(hint: Any) -> str:
-    """A type in words."""
-    origin, members = typing.get_origin(hint), typing.get_args(hint)
-    if origin is Literal:
-        return "one of " + ", ".join(map(str, members))
-    if origin in (typing.Union, types.UnionType):
-        return " or ".join(spell(member) for member in members if member is not type(None))
-    words = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
-    return words.get(hint, str(hint))
-
-
-def _mujoco(name: str, action_dim: int, vector_steps: int = FULL) -> Task:
-    return Task(name, vector_steps, name, action_dim)
-
-
-def _dmcontrol(name: str, action_dim: int) -> Task:
-    return Task(f"dm_control/{name}", FULL, name, action_dim)
+def _dmcontrol(name: str, action_dim: int) -> ExperimentTask:
+    return ExperimentTask(f"dm_control/{name}", FULL, name, action_dim)
 
 
 MUJOCO = (
     _mujoco("Hopper-v4", 3),
     _mujoco("Walker2d-v4", 6),
-    Task(
+    ExperimentTask(
         "Pusher-v5",
         500_000,
         "Pusher-v4",
@@ -157,6 +144,7 @@ DMCONTROL = (
     _dmcontrol("quadruped-walk", 12),
     _dmcontrol("quadruped-run", 12),
 )
+_TASKS = {task.env: task for task in MUJOCO + DMCONTROL}
 _ON_MUJOCO = tuple(task.env for task in MUJOCO)
 _ON_DMCONTROL = tuple(task.env for task in DMCONTROL)
 
@@ -235,28 +223,78 @@ EXPERIMENTS = {
                 "gac-entropy-slack": Variant("gac", {"exploration": "entropy", "slack": 1}),
             },
         ),
+        Experiment(
+            "evidence",
+            "Evidence: all twelve tasks at one equal, reduced budget",
+            tuple(
+                dataclasses.replace(_TASKS[env], vector_steps=REDUCED)
+                for env in (
+                    "HalfCheetah-v4",
+                    "Walker2d-v4",
+                    "Hopper-v4",
+                    "Ant-v4",
+                    "dm_control/walker-run",
+                    "dm_control/cheetah-run",
+                    "dm_control/quadruped-walk",
+                    "Humanoid-v4",
+                    "dm_control/walker-walk",
+                    "dm_control/quadruped-run",
+                    "Pusher-v5",
+                    "dm_control/fish-upright",
+                )
+            ),
+            {
+                "gac": Variant("gac", paper="gac", tasks=_ON_MUJOCO),
+                "gac-scale": Variant("gac-scale", paper="gac", tasks=_ON_DMCONTROL, method="gac"),
+                **_BASELINES,
+                "gac-entropy": Variant("gac", {"exploration": "entropy"}, tasks=_ON_MUJOCO),
+                "gac-scale-entropy": Variant(
+                    "gac-scale", {"exploration": "entropy"}, tasks=_ON_DMCONTROL, method="gac-entropy"
+                ),
+            },
+            seeds=(0, 10, 42),
+            in_order=True,
+        ),
+        Experiment(
+            "baselines",
+            "Baselines: SAC, TD3 and PPO as Stable-Baselines3's are trained in benchmarks/peers.py",
+            tuple(
+                dataclasses.replace(_TASKS[env], vector_steps=20_000)
+                for env in ("HalfCheetah-v4", "Hopper-v4")
+            ),
+            # PPO learns in whole rollouts of 2,048 transitions: 196 of them, 401,408 transitions.
+            _BASELINES | {"ppo": Variant("ppo", paper="ppo", length=2.5088)},
+            seeds=(0, 10, 42),
+            evaluations=10,
+        ),
     )
 }
 
 
-def paper_numbers() -> dict[str, Any]:
-    """The paper's numbers, as transcribed in paper.json."""
-    return json.loads(resources.files("geoact.experiments").joinpath("paper.json").read_text())
+def task_name(env: str) -> str:
+    """One name for all ids that mean the same task: walker-run for dm_control/walker-run and ...-v0."""
+    return re.sub(r"^dm_control/(.*?)(-v0)?$", r"\1", env)
 
 
 def same_task(env: str, other: str) -> bool:
-    """Whether two environment ids mean the same task (walker-run, dm_control/walker-run, ...-v0)."""
-    return _plain(env) == _plain(other)
+    """Whether two environment ids mean the same task."""
+    return task_name(env) == task_name(other)
 
 
-def _plain(env: str) -> str:
-    return re.sub(r"^dm_control/(.*?)(-v0)?$", r"\1", env)
+def read_ppo_budget(experiment: Experiment, unit: Literal["vector-steps", "transitions"]) -> Experiment:
+    """The experiment with PPO's "steps" read in this unit; the other algorithms' are vector steps."""
+    share = 1.0 if unit == "vector-steps" else 1.0 / experiment.num_envs
+    variants = {
+        label: variant if variant.off_policy else dataclasses.replace(variant, length=variant.length * share)
+        for label, variant in experiment.variants.items()
+    }
+    return dataclasses.replace(experiment, variants=variants)
 
 
 def select(
     experiment: Experiment,
-    tasks: list[str] | None = None,
-    variants: list[str] | None = None,
+    tasks: Sequence[str] | None = None,
+    variants: Sequence[str] | None = None,
     seeds: str | None = None,
 ) -> Experiment:
     """A part of an experiment; a name that is not in it is answered with those that are."""
@@ -273,7 +311,7 @@ def select(
     return dataclasses.replace(experiment, tasks=chosen_tasks, variants=chosen, seeds=numbers)
 
 
-def _pick_task(experiment: Experiment, name: str) -> Task:
+def _pick_task(experiment: Experiment, name: str) -> ExperimentTask:
     for task in experiment.tasks:
         if name in (task.env, task.name) or same_task(name, task.env):
             return task
@@ -322,8 +360,8 @@ def parse_budget(text: str | None) -> float | int | None:
     )
 
 
-def transitions(task: Task, num_envs: int, budget: float | int | None) -> int:
-    """Transitions of one run of a task under a budget."""
+def transitions(task: ExperimentTask, num_envs: int, budget: float | int | None, length: float = 1.0) -> int:
+    """Transitions of one run of a task under a budget, of a variant with this relative length."""
     if isinstance(budget, int):
         return budget
-    return max(1, round(task.vector_steps * (1.0 if budget is None else budget))) * num_envs
+    return max(1, round(task.vector_steps * length * (1.0 if budget is None else budget))) * num_envs

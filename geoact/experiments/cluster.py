@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import geoact
-from geoact import runs
 from geoact.config import RunConfig
 from geoact.errors import InputError
 from geoact.experiments.local import Job
+from geoact.storage import runs
 
 if TYPE_CHECKING:
     from ray.tune import Checkpoint  # pyright: ignore[reportMissingImports]
@@ -99,7 +99,7 @@ def _fit(tune: Any, jobs: list[Job], place: str, name: str, every: float) -> Non
             job.state, job.reason = status["state"], str(status.get("reason", ""))
         elif result.error is not None:
             job.state, job.reason = "failed", f"given up after {MAX_FAILURES} restorations: {result.error}"
-        job.look()
+        job.read_progress()
 
 
 def trial_name(trial: Any) -> str:
@@ -153,7 +153,7 @@ def train_one(config: dict[str, Any]) -> None:
         status = runs.Run(path).status()
         words = log.read_text(errors="replace").strip().splitlines()
         if process.returncode > 0 and process.returncode != 130 and status.get("state") == "running":
-            reason = words[-1] if words else "it ended without a word"
+            reason = words[-1] if words else "it ended without a message"
             runs.Run(path).set_status("failed", int(status.get("timesteps", 0)), int(status["total"]), reason)
         report(path)
         if process.returncode < 0 or process.returncode == 130:

@@ -7,22 +7,27 @@ ends, however it ends, its workers save and end too.
 """
 
 import contextlib
-import fcntl
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import Any, Literal
 
-from geoact import runs
 from geoact.errors import FileFormatError, InputError
 from geoact.experiments.plan import PlannedRun
 from geoact.experiments.worker import STOPPED
+from geoact.machine import available_cores
+from geoact.storage import runs
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
 
 State = Literal["waiting", "running", "finished", "failed", "stopped"]
 
@@ -54,7 +59,7 @@ class Job:
     def seconds_left(self) -> float | None:
         return (self.total - self.done) / self.rate if self.rate else None
 
-    def look(self) -> None:
+    def read_progress(self) -> None:
         """Read progress from the run's files."""
         with contextlib.suppress(OSError, FileFormatError):
             self.done = min(int(runs.Run(self.path).status().get("timesteps", 0)), self.total)
@@ -82,7 +87,7 @@ def inspect(plan: list[PlannedRun], out: Path, retry_failed: bool = False) -> li
                 "remove it"
             )
         status = run.status() if (job.path / "status.json").exists() else {}
-        job.look()
+        job.read_progress()
         if status.get("state") == "finished":
             job.state = "finished"
         elif status.get("state") == "failed" and not retry_failed:
@@ -96,12 +101,11 @@ class LocalSweep:
     def __init__(self, jobs: list[Job], parallel: int, max_restarts: int = 3):
         self.jobs = jobs
         self.max_restarts = max_restarts
-        cores = sorted(os.sched_getaffinity(0))
+        cores = available_cores()
         self._free = [cores[i % len(cores)] for i in range(parallel)]
         self.stopping = False
         self.events: list[str] = []
         """What happened, in sentences, for a display to take away."""
-        self._seconds_per_cost: list[float] = []
 
     def run(self, show: "Any") -> bool:
         """Until everything has ended; True if every run is finished. `show(self)` is called several times a second."""
@@ -175,7 +179,7 @@ class LocalSweep:
                 continue
             self._free.append(job.core)
             before = job.begun_at
-            job.look()
+            job.read_progress()
             job.process = job.core = None
             if code == 0:
                 job.state = "finished"
@@ -199,7 +203,7 @@ class LocalSweep:
                     job.state, job.reason = "failed", str(status.get("reason", ""))
                     self.events.append(f"failed {job.planned.name}: {job.reason}")
                 else:  # it ended before its training began
-                    self._fail(job, self._last_words(job))
+                    self._fail(job, self._last_line(job))
 
     def _fail(self, job: Job, reason: str) -> None:
         runs.Run(job.path).set_status("failed", job.done, job.total, reason)
@@ -213,13 +217,13 @@ class LocalSweep:
         return {}
 
     @staticmethod
-    def _last_words(job: Job) -> str:
+    def _last_line(job: Job) -> str:
         log = job.path.parent / "logs" / f"{job.path.name}.log"
         lines = log.read_text(errors="replace").strip().splitlines()
-        return lines[-1] if lines else "it ended without a word"
+        return lines[-1] if lines else "it ended without a message"
 
     @contextlib.contextmanager
-    def _signals(self) -> Iterator[None]:
+    def _signals(self) -> Generator[None]:
         """Ctrl-C and SIGTERM: pass SIGTERM to the workers, which save and end. A second Ctrl-C ends them at once."""
 
         def stop(number: int, frame: FrameType | None) -> None:
@@ -240,7 +244,7 @@ class LocalSweep:
 
 
 @contextlib.contextmanager
-def held(out: Path) -> Iterator[None]:
+def held(out: Path) -> Generator[None]:
     """One sweep at a time in a directory."""
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -249,7 +253,8 @@ def held(out: Path) -> Iterator[None]:
         raise InputError(f"cannot write a sweep into {out}: {error.strerror}; choose another --out") from None
     with file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if fcntl is not None:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise InputError(
                 f"another sweep is running in {out}: wait for it, or choose another --out"
@@ -286,7 +291,7 @@ class Display:
         if now - self._looked >= 1.0:
             self._looked = now
             for job in sweep.running():
-                job.look()
+                job.read_progress()
             if self._live is not None:
                 self._live.update(self._table(sweep), refresh=True)
         events, sweep.events = sweep.events, []

@@ -9,11 +9,11 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from geoact import files
 from geoact.config import RunConfig, unknown
 from geoact.errors import InputError
 from geoact.experiments import sweep_file
 from geoact.experiments.catalogue import EXPERIMENTS, Experiment, transitions
+from geoact.storage import files
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def find(name: str) -> Experiment:
 
 
 def plan(experiment: Experiment, budget: float | int | None = None) -> list[PlannedRun]:
-    """All runs, longest first; every environment is made once to see that it exists and fits."""
+    """All runs in the order in which they start; every environment is made once to see that it exists and fits."""
     from geoact import environments
 
     runs: list[PlannedRun] = []
@@ -52,10 +52,10 @@ def plan(experiment: Experiment, budget: float | int | None = None) -> list[Plan
             continue
         (obs_dim,), (action_dim,) = env.observation_space.shape or (0,), env.action_space.shape or (0,)
         env.close()
-        timesteps = transitions(task, experiment.num_envs, budget)
         for label, variant in experiment.variants.items():
-            if variant.tasks is not None and task.env not in variant.tasks:
+            if not variant.on(task):
                 continue
+            timesteps = transitions(task, experiment.num_envs, budget, variant.length)
             try:
                 settings = variant.config().resolve(task.env, action_dim, timesteps, experiment.num_envs)
             except InputError as error:
@@ -78,7 +78,7 @@ def plan(experiment: Experiment, budget: float | int | None = None) -> list[Plan
                 # The share of the networks that depends on the task, and the simulator, grow with its sizes; PPO
                 # spends an eighth of the others' time.
                 cost = timesteps * (1 + obs_dim / 200 + action_dim / 20)
-                cost /= 8 if variant.algorithm == "ppo" else 1
+                cost /= 1 if variant.off_policy else 8
                 name = f"{slug(task.env)}__{slug(label)}__s{seed}__{timesteps}t"
                 runs.append(PlannedRun(name, label, config, cost))
     if problems:
@@ -88,6 +88,11 @@ def plan(experiment: Experiment, budget: float | int | None = None) -> list[Plan
     if len({run.name for run in runs}) < len(runs):
         raise InputError(
             f"{experiment.name}: two runs would share a folder; give variants and tasks clearer names"
+        )
+    if experiment.in_order:
+        tasks = [task.env for task in experiment.tasks]
+        return sorted(
+            runs, key=lambda run: (tasks.index(run.config.env), experiment.seeds.index(run.config.seed))
         )
     return sorted(runs, key=lambda run: -run.cost)
 

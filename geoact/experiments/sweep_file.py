@@ -5,6 +5,7 @@
     seeds = [0, 1, 2]
     num_envs = 8                                  # optional
     evaluations = 20                              # optional, as are eval_episodes and checkpoint_minutes
+    in_order = true                               # optional: tasks as listed; otherwise the longest run first
 
     [tasks]                                       # environment id = vector steps
     "HalfCheetah-v5" = 30_000
@@ -12,17 +13,19 @@
     [variants.wide]                               # label; then the algorithm and its settings
     algorithm = "gac"
     radius = 3.5
+    critic = { layer_norm = true }                # a group of settings is a table of its own
 
 Every complaint names the file, the line and the key.
 """
 
 import re
-import tomllib
 from pathlib import Path
 from typing import Any
 
+from geoact.checks import fits, spell
 from geoact.errors import InputError
-from geoact.experiments.catalogue import Experiment, Task, Variant, fits, spell
+from geoact.experiments import toml_file
+from geoact.experiments.catalogue import Experiment, ExperimentTask, Variant
 
 _FIELDS: dict[str, Any] = {
     "name": str,
@@ -32,6 +35,7 @@ _FIELDS: dict[str, Any] = {
     "evaluations": int,
     "eval_episodes": int,
     "checkpoint_minutes": float,
+    "in_order": bool,
     "tasks": dict,
     "variants": dict,
 }
@@ -39,20 +43,8 @@ _FIELDS: dict[str, Any] = {
 
 def read(path: Path) -> Experiment:
     """The experiment that a TOML file describes."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read {path}: {error}") from None
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{path} is not TOML: {error}{_key_near(text, str(error))}") from None
-
-    def refuse(keys: tuple[str, ...], message: str) -> InputError:
-        line = line_of(text, keys)
-        where = f"line {line}, " if line else ""
-        return InputError(f"{path}: {where}{'.'.join(keys)}: {message}")
-
+    file = toml_file.load(path, "sweep")
+    data, refuse = file.data, file.refuse
     for key, value in data.items():
         if key not in _FIELDS:
             raise refuse((key,), f"unknown key; expected {', '.join(_FIELDS)}")
@@ -72,14 +64,16 @@ def read(path: Path) -> Experiment:
     for env, steps in data["tasks"].items():
         if not fits(steps, int) or steps < 1:
             raise refuse(("tasks", env), f"must be a number of vector steps, got {steps!r}")
-        tasks.append(Task(env, steps))
+        tasks.append(ExperimentTask(env, steps))
     variants = {label: _variant(label, given, refuse) for label, given in data["variants"].items()}
     name = data.get("name", path.stem)
-    if not re.fullmatch(r"[\w.-]+", name):
-        raise refuse(("name",), f"must be made of letters, digits, '.', '_' and '-', got {name!r}")
+    if not re.fullmatch(r"\w[\w.-]*", name):
+        raise refuse(
+            ("name",), f"must be made of letters, digits, '.', '_' and '-', not '.' first, got {name!r}"
+        )
     optional = {
         key: data[key]
-        for key in ("num_envs", "evaluations", "eval_episodes", "checkpoint_minutes")
+        for key in ("num_envs", "evaluations", "eval_episodes", "checkpoint_minutes", "in_order")
         if key in data
     }
     return Experiment(name, data.get("title", name), tuple(tasks), variants, tuple(seeds), **optional)
@@ -106,43 +100,3 @@ def _variant(label: str, given: Any, refuse: Any) -> Variant:
     except InputError as error:
         raise refuse(("variants", label), str(error)) from None
     return variant
-
-
-def line_of(text: str, keys: tuple[str, ...]) -> int | None:
-    """The line where a key stands: tomllib does not tell, so headers and assignments are followed by eye."""
-    table: tuple[str, ...] = ()
-    best: int | None = None
-    for number, line in enumerate(text.splitlines(), 1):
-        header = re.match(r"\s*\[([^\[\]]+)\]", line)
-        if header:
-            table = _keys(header[1])
-            here = table
-        else:
-            assignment = re.match(
-                r"""\s*((?:"[^"]*"|'[^']*'|[\w.-]+)(?:\s*\.\s*(?:"[^"]*"|'[^']*'|[\w-]+))*)\s*=""", line
-            )
-            if not assignment:
-                continue
-            here = table + _keys(assignment[1])
-        if here == keys:
-            return number
-        if best is None and here[: len(keys)] == keys:
-            best = number
-    return best
-
-
-def _keys(text: str) -> tuple[str, ...]:
-    parts = re.findall(r""""([^"]*)"|'([^']*)'|([\w-]+)""", text)
-    return tuple("".join(part) for part in parts)
-
-
-def _key_near(text: str, message: str) -> str:
-    """The key on the line that a syntax error names, for the eye."""
-    found = re.search(r"line (\d+)", message)
-    lines = text.splitlines()
-    number = int(found[1]) if found else len(lines)
-    for line in reversed(lines[:number]):
-        key = re.match(r"\s*([^=\s][^=]*?)\s*=", line)
-        if key:
-            return f", near the key {key[1]}"
-    return ""

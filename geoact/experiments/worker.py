@@ -15,14 +15,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from geoact.runs import Run
+    from geoact.storage.runs import Run
 
 STOPPED = 130
 
 
 def pin(core: int) -> None:
-    """Stay on one core; before any thread exists, so that all of them do."""
-    os.sched_setaffinity(0, {core})
+    """Stay on one core, where the system can; before any thread exists, so that all of them do."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {core})
 
 
 def die_with(parent: int) -> None:
@@ -42,23 +43,20 @@ def wait_for_the_former(run: "Run", patience: float = 60.0) -> None:
 
 def work(path: Path) -> int:
     """Bring a run to its end."""
-    from geoact import backend
+    from geoact.training import backend
 
     backend.set_threads(1)
-    from geoact import training
     from geoact.errors import InputError, TrainingFailed
-    from geoact.runs import open_run
+    from geoact.storage.runs import open_run
+    from geoact.training import session as training
 
     try:
         run = open_run(path)
         if run.state() == "finished":
             return 0
         wait_for_the_former(run)
-        session = training.resume(path)
-        try:
-            return 0 if training.train(session) else STOPPED
-        finally:
-            session.close()
+        with training.resume(path) as session:
+            return 0 if session.train() else STOPPED
     except InputError as error:
         print(error, file=sys.stderr)
         return 2

@@ -1,96 +1,154 @@
-"""Runs as the reports see them: read from disk, told apart by what they are, gathered into cells.
+"""Runs as the reports see them: read from disk, told apart by what they are, grouped by task and variant.
 
-A cell is one variant on one task: the scores of its finished runs, one per seed, all with the same budget, and
+A group is one variant on one task: the scores of its finished runs, one per seed, all with the same budget, and
 an account of everything that was left out. Foreign and broken directories are skipped and named.
 
-The score of a run is its last deterministic evaluation (`eval`), or the mean return of the training episodes in
-the last tenth of the run (`training`).
+A finished run has two scores: the mean return of the (exploring) training episodes in the last tenth of the run
+(`training`), and its last deterministic evaluation (`eval`). A summary of a run (summaries.py) is read as the
+run itself; its scores were computed from all of the run's rows, before they were thinned.
 """
 
 import dataclasses
-from collections.abc import Iterable
+import math
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from geoact import files
+from geoact.checks import differences
 from geoact.config import AlgorithmConfig, RunConfig, defaults
 from geoact.errors import InputError
-from geoact.experiments.catalogue import EXPERIMENTS, Experiment, Task, Variant, same_task
-from geoact.runs import Run
+from geoact.experiments.catalogue import (
+    EXPERIMENTS,
+    Experiment,
+    ExperimentTask,
+    Variant,
+    same_task,
+    task_name,
+)
+from geoact.storage import files
+from geoact.storage.runs import Run
 
-Score = Literal["eval", "training"]
+Score = Literal["training", "eval"]
+SCORES: dict[Score, str] = {
+    "training": "training return over the last tenth of each run",
+    "eval": "last deterministic evaluation of each run",
+}
+"""In the order in which they are shown, with what they are."""
 
 
 @dataclass(frozen=True)
-class Record:
+class RunData:
     """One run, read."""
 
     path: Path
     config: RunConfig
     state: str
+    """finished, failed, stopped, running, or interrupted: it says it is running, and no process is."""
     reason: str
     rows: list[dict[str, Any]]
+    """Its metrics: finite numbers, each row with a `step`."""
     label: str
     """Its variant in its sweep, or what distinguishes its configuration."""
+    summary: dict[str, float | None] | None = None
+    """The scores by kind that a summary of a run carries; None for a run with all of its rows."""
+
+    @property
+    def task(self) -> str:
+        """The task's one name, whichever id the run was started with."""
+        return task_name(self.config.env)
 
     def score(self, kind: Score) -> float | None:
         """How well it did in the end, if it got there."""
         if self.state != "finished":
             return None
-        if kind == "eval":
-            return next((r["eval/return_mean"] for r in reversed(self.rows) if "eval/return_mean" in r), None)
-        late = [
-            (row["charts/episodic_return"], row.get("charts/episodes", 1))
-            for row in self.rows
-            if "charts/episodic_return" in row and row["step"] >= 0.9 * self.config.timesteps
-        ]
-        weight = sum(number for _, number in late)
-        return sum(value * number for value, number in late) / weight if weight else None
+        if self.summary is not None:
+            return self.summary.get(kind)
+        return score_of(self.rows, self.config.timesteps, kind)
 
     def series(self, name: str) -> list[tuple[dict[str, Any], float]]:
         """The rows that have a metric, with it."""
         return [(row, row[name]) for row in self.rows if name in row]
 
 
-def read_run(path: Path) -> Record:
+def score_of(rows: list[dict[str, Any]], timesteps: int, kind: Score) -> float | None:
+    """The score of a finished run with these rows."""
+    if kind == "eval":
+        return next((row["eval/return_mean"] for row in reversed(rows) if "eval/return_mean" in row), None)
+    late = [
+        (row["charts/episodic_return"], row.get("charts/episodes", 1))
+        for row in rows
+        if "charts/episodic_return" in row and row["step"] >= 0.9 * timesteps
+    ]
+    weight = sum(number for _, number in late)
+    return sum(value * number for value, number in late) / weight if weight else None
+
+
+def read_run(path: Path) -> RunData:
     """A run directory, or an InputError that says what is wrong with it."""
     run = Run(path)
     try:
         config, status, rows = run.config(), run.status(), run.metrics()
-        state, reason = str(status.get("state")), str(status.get("reason", ""))
+        state, reason = run.state(), str(status.get("reason", ""))
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
-    for number, row in enumerate(rows, 1):
-        plain = isinstance(row, dict) and all(isinstance(v, int | float) for v in row.values())
-        if not plain or "step" not in row:
-            raise InputError(f"{path / 'metrics.jsonl'} is damaged in line {number}")
-    return Record(path, config, state, reason, rows, _label_in_sweep(path) or describe(config))
+    clean = [_checked_row(row, path, number) for number, row in enumerate(rows, 1)]
+    label = _label_in_sweep(path) or describe(config)
+    return RunData(path, config, state, reason, clean, label, _summary(status))
 
 
-def collect(folder: Path, depth: int = 3) -> tuple[list[Record], list[str]]:
+def _checked_row(row: Any, path: Path, number: int) -> dict[str, Any]:
+    """A row of finite numbers. A metric that is not finite says nothing; without its step, a row says nothing."""
+    plain = isinstance(row, dict) and all(isinstance(value, int | float) for value in row.values())
+    if not plain or not math.isfinite(row.get("step", math.nan)):
+        raise InputError(f"{path / 'metrics.jsonl'} is damaged in line {number}")
+    return {name: value for name, value in row.items() if math.isfinite(value)}
+
+
+def _summary(status: dict[str, Any]) -> dict[str, float | None] | None:
+    scores = status.get("scores")
+    if not isinstance(scores, dict):
+        return None
+    return {
+        kind: float(value)
+        if isinstance(value := scores.get(kind), int | float) and math.isfinite(value)
+        else None
+        for kind in SCORES
+    }
+
+
+def collect(folder: Path, depth: int = 3) -> tuple[list[RunData], list[str]]:
     """All runs at most `depth` levels below a folder, and a sentence for each that had to be skipped."""
     if not folder.is_dir():
         raise InputError(f"{folder} is not a directory: give the one that runs were written to (--runs)")
-    records: list[Record] = []
+    found: list[RunData] = []
     skipped: list[str] = []
-    for path in sorted(_run_folders(folder, depth)):
+    for path in _run_folders(folder, depth, skipped, set()):
         try:
-            records.append(read_run(path))
+            found.append(read_run(path))
         except InputError as error:
             skipped.append(f"{path.name}: {error}")
-    return records, skipped
+    return sorted(found, key=lambda run: run.path), sorted(skipped)
 
 
-def _run_folders(folder: Path, depth: int) -> Iterable[Path]:
-    if (folder / "run.json").is_file():
-        yield folder
+def _run_folders(folder: Path, depth: int, skipped: list[str], seen: set[Path]) -> Iterator[Path]:
+    """The run directories below a folder, links followed, each once."""
+    try:
+        real = folder.resolve()
+        if real in seen:
+            return
+        seen.add(real)
+        if (folder / "run.json").is_file():
+            yield folder
+            return
+        inside = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+        folders = [path for path in inside if path.is_dir()] if depth else []
+    except (OSError, RuntimeError) as error:  # a RuntimeError is a link that leads to itself
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        skipped.append(f"{folder.name}: {folder} cannot be read: {reason}")
         return
-    if depth == 0:
-        return
-    for path in folder.iterdir():
-        if path.is_dir() and not path.is_symlink() and not path.name.startswith("."):
-            yield from _run_folders(path, depth - 1)
+    for path in folders:
+        yield from _run_folders(path, depth - 1, skipped, seen)
 
 
 def _label_in_sweep(path: Path) -> str | None:
@@ -123,47 +181,48 @@ def describe(config: RunConfig) -> str:
         except InputError:
             return None
 
-    plain = resolved({})
+    plain = resolved({}) or base
     changes = {
         f.name: getattr(settings, f.name)
         for f in dataclasses.fields(settings)
-        if plain is None or getattr(settings, f.name) != getattr(plain, f.name)
+        if getattr(settings, f.name) != getattr(plain, f.name)
     }
     for name in list(changes):  # what follows from the others needs no mention
         fewer = {key: value for key, value in changes.items() if key != name}
         if resolved(fewer) == settings:
             changes = fewer
-    return " ".join([config.algorithm, *(f"{name}={value}" for name, value in changes.items())])
+    shown = {
+        name: value for name, value in differences(settings, plain).items() if name.split(".")[0] in changes
+    }
+    return " ".join([config.algorithm, *(f"{name}={value}" for name, value in shown.items())])
 
 
-def is_variant(record: Record, task: Task, variant: Variant) -> bool:
+def is_variant(run: RunData, task: ExperimentTask, variant: Variant) -> bool:
     """Whether a run is this variant of this task, whatever it was started as."""
-    if not same_task(record.config.env, task.env) or task.action_dim is None:
-        return False
-    if variant.tasks is not None and task.env not in variant.tasks:
+    if not same_task(run.config.env, task.env) or task.action_dim is None or not variant.on(task):
         return False
     try:
         wanted = variant.config().resolve(
-            task.env, task.action_dim, record.config.timesteps, record.config.num_envs
+            task.env, task.action_dim, run.config.timesteps, run.config.num_envs
         )
     except InputError:
         return False
-    return wanted == record.config.settings
+    return wanted == run.config.settings
 
 
 @dataclass(frozen=True)
-class Cell:
-    """One variant on one task."""
+class RunGroup:
+    """The runs of one variant on one task."""
 
     task: str
     label: str
-    records: list[Record] = field(default_factory=list)
+    runs: list[RunData] = field(default_factory=list)
     """Everything that belongs here, one run per seed and budget."""
 
     @property
     def budgets(self) -> list[tuple[int, int]]:
         """(transitions, environments) of the finished runs, largest first."""
-        found = {(r.config.timesteps, r.config.num_envs) for r in self.records if r.state == "finished"}
+        found = {(r.config.timesteps, r.config.num_envs) for r in self.runs if r.state == "finished"}
         return sorted(found, reverse=True)
 
     @property
@@ -171,66 +230,74 @@ class Cell:
         """The one that counts: the largest that any run has finished, else what is being worked on."""
         if self.budgets:
             return self.budgets[0]
-        return max(((r.config.timesteps, r.config.num_envs) for r in self.records), default=None)
+        return max(((r.config.timesteps, r.config.num_envs) for r in self.runs), default=None)
 
-    def counted(self) -> list[Record]:
+    @property
+    def vector_steps(self) -> int | None:
+        """The budget that counts, in vector steps."""
+        budget = self.budget
+        return None if budget is None else -(-budget[0] // budget[1])
+
+    def counted(self) -> list[RunData]:
         """The runs with the budget that counts."""
-        return [r for r in self.records if (r.config.timesteps, r.config.num_envs) == self.budget]
+        return [r for r in self.runs if (r.config.timesteps, r.config.num_envs) == self.budget]
 
     def scores(self, kind: Score) -> dict[int, float]:
         """Seed -> score of the finished runs."""
         scored = {r.config.seed: r.score(kind) for r in self.counted()}
         return {seed: score for seed, score in sorted(scored.items()) if score is not None}
 
-    def remarks(self, kind: Score) -> list[str]:
-        """What a reader must know besides the numbers."""
-        said = []
+    def remarks(self, kinds: Collection[Score] = ("training", "eval")) -> list[str]:
+        """What a reader must know besides the numbers, of these scores."""
+        remarks = []
         counted = self.counted()
         failed = [r for r in counted if r.state == "failed"]
-        going = [r for r in counted if r.state not in ("failed", "finished")]
-        silent = sum(r.state == "finished" and r.score(kind) is None for r in counted)
+        unfinished = [r for r in counted if r.state not in ("failed", "finished")]
         if failed:
             reasons = sorted({r.reason.split(":")[0] or "no reason given" for r in failed})
-            said.append(f"{len(failed)} failed ({', '.join(reasons)})")
-        if going:
-            said.append(f"{len(going)} unfinished")
-        if silent:
-            said.append(f"{silent} without a score")
-        others = len(self.records) - len(counted)
+            remarks.append(f"{len(failed)} failed ({', '.join(reasons)})")
+        if unfinished:
+            remarks.append(f"{len(unfinished)} unfinished")
+        names: dict[Score, str] = {"training": "training return", "eval": "evaluation"}
+        for kind in kinds:
+            without = sum(r.state == "finished" and r.score(kind) is None for r in counted)
+            if without:
+                remarks.append(f"{without} without {names[kind]}")
+        others = len(self.runs) - len(counted)
         if others:
-            said.append(f"{others} with another budget left out")
-        return said
+            remarks.append(f"{others} with another budget left out")
+        return remarks
 
 
-def cells(experiment: Experiment, records: list[Record]) -> dict[tuple[str, str], Cell]:
-    """(task name, label) -> cell, for all of an experiment, empty ones too."""
+def groups_of(experiment: Experiment, runs: list[RunData]) -> dict[tuple[str, str], RunGroup]:
+    """(task name, label) -> group, for all of an experiment, empty ones too."""
     table = {}
     for task in experiment.tasks:
         for label, variant in experiment.variants.items():
-            if variant.tasks is None or task.env in variant.tasks:
-                members = unique([r for r in records if is_variant(r, task, variant)])
-                table[task.name, label] = Cell(task.name, label, members)
+            if variant.on(task):
+                members = unique([r for r in runs if is_variant(r, task, variant)])
+                table[task.name, label] = RunGroup(task.name, label, members)
     return table
 
 
-def group(records: list[Record]) -> dict[tuple[str, str], Cell]:
-    """(environment, label) -> cell, for any runs."""
-    table: dict[tuple[str, str], Cell] = {}
-    for record in records:
-        key = record.config.env, record.label
-        table.setdefault(key, Cell(*key)).records.append(record)
-    return {key: Cell(*key, unique(cell.records)) for key, cell in table.items()}
+def group(runs: list[RunData]) -> dict[tuple[str, str], RunGroup]:
+    """(task, label) -> group, for any runs."""
+    table: dict[tuple[str, str], list[RunData]] = {}
+    for run in runs:
+        table.setdefault((run.task, run.label), []).append(run)
+    return {key: RunGroup(*key, unique(members)) for key, members in table.items()}
 
 
-def unique(records: list[Record]) -> list[Record]:
+def unique(runs: list[RunData]) -> list[RunData]:
     """One run per seed and budget: a finished one if there is one, the furthest otherwise."""
-    best: dict[tuple[int, int, int], Record] = {}
-    for record in records:
-        key = record.config.timesteps, record.config.num_envs, record.config.seed
-        if key not in best or _rank(record) > _rank(best[key]):
-            best[key] = record
+    best: dict[tuple[int, int, int], RunData] = {}
+    for run in runs:
+        key = run.config.timesteps, run.config.num_envs, run.config.seed
+        if key not in best or _rank(run) > _rank(best[key]):
+            best[key] = run
     return list(best.values())
 
 
-def _rank(record: Record) -> tuple[bool, float]:
-    return record.state == "finished", record.rows[-1]["step"] if record.rows else -1
+def _rank(run: RunData) -> tuple[bool, bool, float]:
+    """A run with all of its rows comes before its summary, which has the same scores."""
+    return run.state == "finished", run.summary is None, run.rows[-1]["step"] if run.rows else -1

@@ -1,52 +1,249 @@
-"""Learning curves of runs as a picture: deterministic evaluations with their spread, training returns behind."""
+"""Learning curves: of single runs, of variants over their seeds, and of the learned scale."""
 
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from geoact.errors import InputError
-from geoact.runs import Run
+from geoact.experiments.paper_numbers import paper_numbers
+from geoact.report import style
+from geoact.report.collect import RunData, RunGroup, Score, read_run
+from geoact.storage.runs import Run
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+FORMATS = (".png", ".svg", ".pdf")
+RETURNS: dict[Score, tuple[str, str]] = {
+    "training": ("charts/episodic_return", "return (training)"),
+    "eval": ("eval/return_mean", "return (deterministic)"),
+}
+"""Score -> the metric of its curve and what the axis says."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A metric over runs."""
+
+    steps: Floats
+    mean: Floats
+    std: Floats
+    """Sample standard deviation over runs; nan where one run is left."""
+    runs: int
+
+
+def curve(runs: list[RunData], metric: str) -> Curve | None:
+    """A metric's mean over runs; None where no run has it.
+
+    A run counts between its own first and last value; between its points it is interpolated.
+    """
+    lines: list[Floats] = []
+    for run in runs:
+        points = [(row["step"], value) for row, value in run.series(metric)]
+        if points:
+            lines.append(np.asarray(points, np.float64).T)
+    if not lines:
+        return None
+    steps = np.unique(np.concatenate([line[0] for line in lines]))
+    values = np.full((len(lines), steps.size), np.nan)
+    for i, (x, y) in enumerate(lines):
+        inside = (steps >= x[0]) & (steps <= x[-1])
+        values[i, inside] = np.interp(steps[inside], x, y)
+    there = ~np.isnan(values)
+    count = there.sum(axis=0)
+    mean = np.where(there, values, 0.0).sum(axis=0) / np.maximum(count, 1)
+    squares = np.where(there, (values - mean) ** 2, 0.0).sum(axis=0)
+    std = np.where(count > 1, np.sqrt(squares / np.maximum(count - 1, 1)), np.nan)
+    keep = count > 0
+    return Curve(steps[keep], mean[keep], std[keep], len(lines))
+
+
+def plot_curve(axis: "Axes", found: Curve, label: str, color: str) -> None:
+    """A curve, shaded by the standard deviation over runs."""
+    marker = "o" if len(found.steps) <= 25 else None
+    text = f"{label} ({found.runs} seed{'s' * (found.runs > 1)})"
+    axis.plot(found.steps, found.mean, color=color, label=style.plain(text), marker=marker, ms=3)
+    low, high = found.mean - found.std, found.mean + found.std
+    axis.fill_between(found.steps, low, high, color=color, alpha=0.18, lw=0)
+
+
+def plot_task(
+    axis: "Axes",
+    task: str,
+    groups: Mapping[tuple[str, str], RunGroup],
+    metric: str,
+    colors: Mapping[str, str],
+) -> None:
+    """One panel: the curves of all variants on a task."""
+    drawn = False
+    for label, color in colors.items():
+        group = groups.get((task, label))
+        found = curve(group.counted(), metric) if group is not None else None
+        if found is not None:
+            plot_curve(axis, found, label, color)
+            drawn = True
+    axis.xaxis.set_major_formatter(style.thousands)
+    if not drawn:
+        _nothing(axis, "no runs")
+
+
+def _nothing(axis: "Axes", text: str) -> None:
+    axis.text(0.5, 0.5, text, transform=axis.transAxes, ha="center", color="0.5")
+    axis.set(xticks=[], yticks=[])
+
+
+def draw_curves(
+    stem: Path,
+    title: str,
+    groups: Mapping[tuple[str, str], RunGroup],
+    kind: Score,
+    names: Mapping[str, str] | None = None,
+) -> list[Path]:
+    """Learning curves, one panel per task, shaded by the standard deviation over seeds; `names`: panel titles."""
+    metric, ylabel = RETURNS[kind]
+    tasks = list(dict.fromkeys(task for task, _ in groups))
+    across = min(3, len(tasks))
+    down = -(-len(tasks) // across)
+    with style.drawing():
+        figure = style.new_figure(max(5.2, 3.6 * across), 2.9 * down + 0.4)
+        axes = figure.subplots(down, across, squeeze=False).ravel()
+        colors = style.colors_of(dict.fromkeys(label for _, label in groups))
+        for axis, task in zip(axes, tasks):
+            plot_task(axis, task, groups, metric, colors)
+            axis.set(title=style.plain((names or {}).get(task, task)), xlabel="transitions", ylabel=ylabel)
+            if axis.get_legend_handles_labels()[0]:
+                axis.legend()
+        for axis in axes[len(tasks) :]:
+            axis.remove()
+        figure.suptitle(style.plain(f"{title}\nmean, shaded: ± standard deviation over seeds"), fontsize=9)
+        return style.save_figure(figure, stem)
+
+
+def draw_scales(
+    stem: Path,
+    title: str,
+    groups: Mapping[tuple[str, str], RunGroup],
+    returns: Mapping[tuple[str, str], RunGroup] | None = None,
+    kind: Score = "training",
+) -> list[Path]:
+    """The learned scale over training: mean, and standard deviation over the action's dimensions.
+
+    `returns`: variants of one task whose learning curves make a first panel. The paper's final values are drawn
+    beside ours. The deviation is over dimensions, as the paper's is, and needs
+    runs that have logged every dimension (`policy/scale/0`, ...).
+    """
+    tasks = list(dict.fromkeys(task for task, _ in groups))
+    learned = {
+        task: group
+        for (task, _), group in groups.items()
+        if any(run.series("policy/scale") for run in group.counted())
+    }
+    published = paper_numbers()
+    final = {task: published["figureA3_scale_convergence"].get(task) for task in tasks}
+    with style.drawing():
+        figure = style.new_figure(9.6 if returns is None else 13.2, 3.6)
+        panels = figure.subplots(1, 2 if returns is None else 3)
+        left, right = panels[-2:]
+        if returns is not None:
+            metric, ylabel = RETURNS[kind]
+            colors = style.colors_of(dict.fromkeys(label for _, label in returns))
+            plot_task(panels[0], next(iter(returns))[0], returns, metric, colors)
+            panels[0].set(xlabel="transitions", ylabel=ylabel)
+            if panels[0].get_lines():
+                panels[0].legend()
+        for task, color in zip(tasks, _cycle(len(tasks))):
+            if task not in learned:
+                continue
+            runs = learned[task].counted()
+            spread = [with_scale_deviation(run) for run in runs]
+            for axis, found in ((left, curve(runs, "policy/scale")), (right, curve(spread, SCALE_DEVIATION))):
+                if found is not None:
+                    plot_curve(axis, found, task, color)
+            if final[task]:
+                edge = left.get_yaxis_transform()
+                left.plot([1.01] * 2, final[task], transform=edge, color=color, lw=3, clip_on=False)
+        if "Walker2d-v4" in learned:
+            paper = published["tableA2_walker2d_500k"]
+            left.axhline(paper["adaptive_mean_scale"], color="0.4", ls="--", lw=1, label="paper's mean scale")
+            right.axhspan(
+                *paper["adaptive_scale_std"], color="0.6", alpha=0.25, lw=0, label="paper's deviation"
+            )
+        left.set(xlabel="transitions", ylabel="mean of the learned scale r")
+        right.set(xlabel="transitions", ylabel="standard deviation of r over dimensions")
+        for axis, text in (
+            (left, "no runs with a learned scale"),
+            (right, "no runs with every dimension logged"),
+        ):
+            axis.xaxis.set_major_formatter(style.thousands)
+            if axis.get_lines():
+                axis.legend()
+            else:
+                _nothing(axis, text)
+        marks = "; bars at the right edge: the paper's final range" if any(final.values()) else ""
+        figure.suptitle(
+            style.plain(f"{title}\nmean over seeds, shaded: ± standard deviation over seeds{marks}"),
+            fontsize=9,
+        )
+        return style.save_figure(figure, stem)
+
+
+SCALE_DEVIATION = "policy/scale_deviation"
+
+
+def with_scale_deviation(run: RunData) -> RunData:
+    """The run with the standard deviation of its scale over dimensions, where every dimension was logged."""
+    names = sorted({name for row in run.rows for name in row if name.startswith("policy/scale/")})
+    rows = [
+        row | {SCALE_DEVIATION: float(np.std([row[name] for name in names]))}
+        for row in run.rows
+        if names and all(name in row for name in names)
+    ]
+    return dataclasses.replace(run, rows=rows)
+
+
+def _cycle(count: int) -> list[str]:
+    return [style.COLORS[i % len(style.COLORS)] for i in range(count)]
 
 
 def draw_runs(runs: list[Run], out: Path) -> None:
-    """One panel per environment, one colour per run."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    if out.suffix not in (".png", ".svg", ".pdf"):
+    """Single runs, one panel per environment, one colour per run. What `geoact plot` does."""
+    if out.suffix not in FORMATS:
         raise InputError(f"cannot draw into {out.name}: use a name that ends in .png, .svg or .pdf")
-    by_env: dict[str, list[Run]] = {}
+    by_task: dict[str, list[RunData]] = {}
     for run in runs:
-        by_env.setdefault(run.config().env, []).append(run)
-    figure, axes = plt.subplots(
-        1, len(by_env), figsize=(6.4 * len(by_env), 4.2), squeeze=False, layout="constrained"
-    )
-    for axis, (env, members) in zip(axes[0], by_env.items()):
-        for number, run in enumerate(members):
-            config, rows = run.config(), run.metrics()
-            color = f"C{number % 10}"
-            training = [
-                (r["step"], r["charts/episodic_return"]) for r in rows if "charts/episodic_return" in r
-            ]
-            if training:
-                axis.plot(*zip(*training), color=color, alpha=0.35, lw=1)
-            tested = [
-                (r["step"], r["eval/return_mean"], r["eval/return_std"])
-                for r in rows
-                if "eval/return_mean" in r
-            ]
-            if tested:
-                step, mean, std = zip(*tested)
-                low, high = ([m + s * k for m, s in zip(mean, std)] for k in (-1, 1))
-                axis.plot(
-                    step, mean, color=color, marker="o", ms=3, label=f"{config.algorithm}, seed {config.seed}"
-                )
-                axis.fill_between(step, low, high, color=color, alpha=0.15, lw=0)
-        axis.set(title=env, xlabel="transitions", ylabel="return")
-        axis.xaxis.set_major_formatter(lambda x, _: f"{x / 1000:g}k")
-        axis.grid(alpha=0.25)
-        if axis.get_legend_handles_labels()[0]:
-            axis.legend(frameon=False, title="deterministic evaluation (thin: training)", fontsize="small")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(out, dpi=150)
-    plt.close(figure)
+        read = read_run(run.path)
+        by_task.setdefault(read.task, []).append(read)
+    with style.drawing():
+        figure = style.new_figure(6.4 * len(by_task), 4.2)
+        axes = figure.subplots(1, len(by_task), squeeze=False)
+        for axis, (task, members) in zip(axes[0], by_task.items()):
+            for run, color in zip(members, _cycle(len(members))):
+                _plot_run(axis, run, color)
+            axis.set(title=style.plain(task), xlabel="transitions", ylabel="return")
+            axis.xaxis.set_major_formatter(style.thousands)
+            if axis.get_legend_handles_labels()[0]:
+                axis.legend(title="deterministic evaluation (thin: training)")
+        out.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(out, dpi=150)
+
+
+def _plot_run(axis: "Axes", run: RunData, color: str) -> None:
+    """Training returns behind, evaluations with their standard deviation over episodes in front."""
+    training = [(row["step"], value) for row, value in run.series("charts/episodic_return")]
+    if training:
+        axis.plot(*zip(*training), color=color, alpha=0.35, lw=1)
+    evaluations = [row for row, _ in run.series("eval/return_mean")]
+    if evaluations:
+        step = np.array([row["step"] for row in evaluations], np.float64)
+        mean = np.array([row["eval/return_mean"] for row in evaluations], np.float64)
+        std = np.array([row.get("eval/return_std", 0.0) for row in evaluations], np.float64)
+        label = style.plain(f"{run.label}, seed {run.config.seed}")
+        axis.plot(step, mean, color=color, marker="o", ms=3, label=label)
+        axis.fill_between(step, mean - std, mean + std, color=color, alpha=0.15, lw=0)

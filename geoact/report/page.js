@@ -27,11 +27,12 @@
     "eval/length_mean": "episode length, evaluation", "charts/episodic_length": "episode length, training",
     "policy/kappa": "concentration kappa, mean", "policy/weight": "mixing weight w, mean",
     "policy/scale": "learned scale, mean", "policy/scale_std": "learned scale, spread",
-    "policy/clipped": "fraction of clipped coordinates", "policy/entropy": "entropy", "policy/alpha": "entropy weight alpha",
+    "policy/clipped": "fraction of clipped coordinates", "policy/entropy": "entropy", "losses/alpha": "entropy weight alpha",
+    "policy/norm": "norm of the action before clipping, mean", "losses/qf_values": "critic's value, mean", "losses/values": "value network's value, mean (PPO)",
   };
   const KINDS = {
     curves: ["eval/return_mean", "charts/episodic_return", "eval/length_mean", "charts/episodic_length"],
-    dynamics: ["policy/kappa", "policy/weight", "policy/scale", "policy/scale_std", "policy/clipped", "policy/entropy", "policy/alpha"],
+    dynamics: ["policy/kappa", "policy/weight", "policy/scale", "policy/scale_std", "policy/clipped", "policy/norm", "policy/entropy", "losses/alpha", "losses/qf_values", "losses/values"],
   };
 
   const short = (value) => {

@@ -16,20 +16,36 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from geoact import __version__, files
+from geoact import __version__
+from geoact.errors import InputError
 from geoact.experiments.catalogue import EXPERIMENTS
-from geoact.report import paper
-from geoact.report.collect import Cell, Record, Score, cells, group
+from geoact.report import comparison, evidence, paper_tables
+from geoact.report.collect import RunData, RunGroup, collect, group, groups_of
 from geoact.report.style import METHOD_COLORS
+from geoact.report.tables import Table
+from geoact.storage import files
 
 MAX_VIDEO = 20_000_000
 """Larger clips are named instead of carried along."""
 VIDEOS = {"video.gif": "image/gif", "video.mp4": "video/mp4"}
 
 
-def build(
-    records: list[Record], skipped: list[str], out: Path, kind: Score = "eval", title: str = "Runs"
-) -> None:
+CHARTED = ("eval/", "charts/", "policy/", "losses/alpha", "losses/qf_values", "losses/values")
+"""How the names of the metrics begin that the page's charts offer."""
+NOT_CHARTED = ("eval/return_std", "charts/SPS")
+STATES = ("finished", "running", "interrupted", "stopped", "failed")
+
+
+def write_report(runs_dir: Path, out: Path, title: str | None = None) -> tuple[list[RunData], list[str]]:
+    """Write the page about a directory of runs: those it shows, and a sentence for each that was skipped."""
+    if out.suffix not in (".html", ".htm"):
+        raise InputError(f"cannot write {out.name}: use a name that ends in .html")
+    runs, skipped = collect(runs_dir)
+    build(runs, skipped, out, title or runs_dir.resolve().name)
+    return runs, skipped
+
+
+def build(runs: list[RunData], skipped: list[str], out: Path, title: str = "Runs") -> None:
     """Write the page."""
     files_ = resources.files("geoact.report")
     css = files_.joinpath("page.css").read_text(encoding="utf-8")
@@ -39,20 +55,19 @@ def build(
     if has_sphere:
         call = "geoactSphere(document.getElementById('sphere'));"
         scripts.append(f"{sphere.read_text(encoding='utf-8')}\n{call}\n")
-    table = group(records)
     sections = [
-        ("summary", "Summary", summary(records, skipped)),
-        ("curves", "Learning curves", '<div class="charts" data-kind="curves"></div>' if records else ""),
-        ("paper", "Against the paper", paper_tables(records, skipped, kind)),
-        ("compare", "All variants", comparison(table, kind)),
+        ("summary", "Summary", summary(runs, skipped)),
+        ("curves", "Learning curves", '<div class="charts" data-kind="curves"></div>' if runs else ""),
+        ("paper", "Tables, beside the paper's numbers", tables(runs)),
+        ("compare", "All variants", all_variants(group(runs))),
         (
             "dynamics",
             "Inside the policy",
-            '<div class="charts" data-kind="dynamics"></div>' if records else "",
+            '<div class="charts" data-kind="dynamics"></div>' if runs else "",
         ),
-        ("rollouts", "Rollouts", rollouts(records)),
+        ("rollouts", "Rollouts", rollouts(runs)),
         ("sphere-section", "The action sphere", '<div id="sphere"></div>' if has_sphere else ""),
-        ("runs", "Runs", run_list(records)),
+        ("runs", "Runs", run_list(runs)),
         ("skipped", "Skipped", _list(skipped)),
     ]
     shown = [(anchor, name, body) for anchor, name, body in sections if body]
@@ -60,7 +75,7 @@ def build(
     body = "".join(
         f'<section id="{anchor}"><h2>{name}</h2>{inner}</section>' for anchor, name, inner in shown
     )
-    data = json.dumps(chart_data(records), allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
+    data = json.dumps(chart_data(runs), allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
     hashes = " ".join(f"'sha256-{_digest(script)}'" for script in scripts)
     policy = (
         f"default-src 'none'; style-src 'unsafe-inline'; script-src {hashes}; img-src data:; media-src data:; "
@@ -107,25 +122,22 @@ def _list(lines: list[str]) -> str:
     return "<ul>" + "".join(f"<li>{_text(line)}</li>" for line in lines) + "</ul>" if lines else ""
 
 
-def summary(records: list[Record], skipped: list[str]) -> str:
+def summary(runs: list[RunData], skipped: list[str]) -> str:
     """Tiles with the numbers of the whole."""
-    done = sum(r.rows[-1]["step"] if r.rows else 0 for r in records)
-    hours = sum(r.rows[-1].get("time/elapsed", 0.0) if r.rows else 0.0 for r in records) / 3600
-    states = {
-        state: sum(r.state == state for r in records)
-        for state in ("finished", "running", "stopped", "failed")
-    }
-    tiles = [("runs", len(records)), *((name, number) for name, number in states.items() if number)]
-    tiles += [("tasks", len({r.config.env for r in records})), ("variants", len({r.label for r in records}))]
+    done = sum(r.rows[-1]["step"] if r.rows else 0 for r in runs)
+    hours = sum(r.rows[-1].get("time/elapsed", 0.0) if r.rows else 0.0 for r in runs) / 3600
+    states = {state: sum(r.state == state for r in runs) for state in STATES}
+    tiles = [("runs", len(runs)), *((name, number) for name, number in states.items() if number)]
+    tiles += [("tasks", len({r.task for r in runs})), ("variants", len({r.label for r in runs}))]
     tiles += [("transitions", f"{done:,.0f}"), ("hours of training", f"{hours:,.2f}")]
     if skipped:
         tiles.append(("skipped", len(skipped)))
     cards = "".join(f"<div><b>{_text(value)}</b><span>{_text(name)}</span></div>" for name, value in tiles)
-    return f'<div class="tiles">{cards}</div>' + ("" if records else "<p>There are no runs here yet.</p>")
+    return f'<div class="tiles">{cards}</div>' + ("" if runs else "<p>There are no runs here yet.</p>")
 
 
-def html_table(table: paper.Table) -> str:
-    """A table of the paper module as HTML."""
+def html_table(table: Table) -> str:
+    """A table as HTML."""
     numeric = [
         all(isinstance(row[i], int | float | None) for row in table.rows) for i in range(len(table.columns))
     ]
@@ -155,40 +167,48 @@ def html_table(table: paper.Table) -> str:
     )
 
 
-def paper_tables(records: list[Record], skipped: list[str], kind: Score) -> str:
-    """Those of the paper's tables that any run belongs to."""
+def tables(runs: list[RunData]) -> str:
+    """Those of the paper's tables, and of ours, that any run belongs to."""
     parts = []
-    for name in (*paper.TABLES, "beyond"):
-        experiment = EXPERIMENTS[name]
-        found = cells(experiment, records)
+    for name, item in paper_tables.ITEMS.items():
+        if item.kind != "table":
+            continue
+        experiment = EXPERIMENTS[item.source]
+        found = groups_of(experiment, runs)
         # A table without numbers of the paper's is only worth its place for what is its own.
         own = [
-            cell
-            for cell in found.values()
-            if experiment.paper or experiment.variants[cell.label].paper is None
+            member
+            for member in found.values()
+            if experiment.paper or experiment.variants[member.label].paper is None
         ]
-        if any(cell.records for cell in own):
-            parts.append(html_table(paper.as_printed(experiment, found, kind, [])))
-            together = paper.aggregate(name, experiment.title, found, kind)
-            parts += [html_table(together)] if together is not None else []
+        if not any(member.runs for member in own):
+            continue
+        if name == "evidence":
+            parts.append(html_table(evidence.table(experiment, found, [])))
+            found = evidence.by_method(experiment, found)
+        else:
+            parts.append(html_table(paper_tables.as_printed(experiment, found, [])))
+        together = comparison.aggregate(name, experiment.title, found)
+        parts += [html_table(together)] if together is not None else []
     return "".join(parts)
 
 
-def comparison(table: dict[tuple[str, str], Cell], kind: Score) -> str:
-    return html_table(paper.details("all", "Every variant on every task", table, kind)) if table else ""
+def all_variants(groups: dict[tuple[str, str], RunGroup]) -> str:
+    """Every variant on every task, whether or not it is part of an experiment."""
+    return html_table(comparison.details("all", "Every variant on every task", groups)) if groups else ""
 
 
-def rollouts(records: list[Record]) -> str:
+def rollouts(runs: list[RunData]) -> str:
     """One clip per task and variant, where there is one."""
     parts: dict[tuple[str, str], str] = {}
-    for record in records:
-        key = record.config.env, record.label
+    for run in runs:
+        key = run.task, run.label
         for name, kind in VIDEOS.items():
-            path = record.path / name
+            path = run.path / name
             if key in parts or not path.is_file():
                 continue
             size = path.stat().st_size
-            caption = f"{record.config.env} · {record.label} · seed {record.config.seed}"
+            caption = f"{run.task} · {run.label} · seed {run.config.seed}"
             if size > MAX_VIDEO:
                 parts[key] = (
                     f"<figure><figcaption>{_text(caption)}: {_text(path)} ({size / 1e6:.0f} MB)</figcaption></figure>"
@@ -205,45 +225,45 @@ def rollouts(records: list[Record]) -> str:
     return f'<div class="rollouts">{"".join(parts.values())}</div>' if parts else ""
 
 
-def run_list(records: list[Record]) -> str:
+def run_list(runs: list[RunData]) -> str:
     """Every run with its configuration."""
     parts = []
-    for record in records:
-        config = record.config
-        score = record.score("eval")
-        facts = [record.state, f"{config.timesteps:,} transitions", f"seed {config.seed}"]
-        facts += [f"return {paper.number(score)}"] if score is not None else []
-        facts += [record.reason] if record.reason else []
+    for run in runs:
+        config = run.config
+        steps = f"{config.timesteps:,} transitions = {config.vector_steps:,} vector steps"
+        facts = [run.state, steps, f"seed {config.seed}"]
+        for kind, word in comparison.KINDS.items():
+            score = run.score(kind)
+            facts += [f"{word} {comparison.number(score)}"] if score is not None else []
+        facts += [run.reason] if run.reason else []
         plain = json.dumps(dataclasses.asdict(config), indent=2, default=str)
         parts.append(
-            f'<details class="run {_text(record.state)}"><summary><b>{_text(record.path.name)}</b> '
+            f'<details class="run {_text(run.state)}"><summary><b>{_text(run.path.name)}</b> '
             f"<span>{_text(' · '.join(facts))}</span></summary><pre>{_text(plain)}</pre></details>"
         )
     return "".join(parts)
 
 
-def chart_data(records: list[Record]) -> dict[str, Any]:
+def chart_data(runs: list[RunData]) -> dict[str, Any]:
     """What the charts draw: for each run its columns, five digits each; None where a row has no value."""
     data = []
-    for record in records:
-        names = sorted(
-            {name for row in record.rows for name in row if name.startswith(("eval/", "charts/", "policy/"))}
-        )
-        names = [name for name in names if name not in ("eval/return_std", "charts/SPS")]
+    for run in runs:
+        there = {name for row in run.rows for name in row}
+        names = sorted(name for name in there if name.startswith(CHARTED) and name not in NOT_CHARTED)
         data.append(
             {
-                "task": record.config.env,
-                "label": record.label,
-                "name": record.path.name,
-                "transitions": [row["step"] for row in record.rows],
-                "updates": [row.get("updates", 0) for row in record.rows],
-                "hours": [_short(row.get("time/elapsed", 0.0) / 3600) for row in record.rows],
-                "metrics": {name: [_short(row.get(name)) for row in record.rows] for name in names},
+                "task": run.task,
+                "label": run.label,
+                "name": run.path.name,
+                "transitions": [row["step"] for row in run.rows],
+                "updates": [row.get("updates", 0) for row in run.rows],
+                "hours": [_short(row.get("time/elapsed", 0.0) / 3600) for row in run.rows],
+                "metrics": {name: [_short(row.get(name)) for row in run.rows] for name in names},
             }
         )
     known = list(METHOD_COLORS)
     labels = sorted(
-        {r.label for r in records}, key=lambda name: (known.index(name) if name in known else 99, name)
+        {r.label for r in runs}, key=lambda name: (known.index(name) if name in known else 99, name)
     )
     return {"runs": data, "labels": labels}
 

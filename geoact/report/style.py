@@ -9,25 +9,25 @@
 Figures are made without pyplot, so nothing is shown, kept open or left behind in global state.
 """
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from geoact.config import REGISTRY
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Okabe and Ito's colours, told apart by colour-blind readers too; each method keeps its own everywhere.
+# Okabe and Ito's colours, which colour-blind readers tell apart too.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D31")
-METHOD_COLORS = {
-    "gac": COLORS[0],
-    "gac-scale": COLORS[5],
+METHOD_COLORS = {name: entry.color for name, entry in REGISTRY.items()} | {
     "gac-entropy": COLORS[2],
-    "sac": COLORS[1],
-    "td3": COLORS[3],
-    "ppo": COLORS[4],
+    "gac-scale-entropy": COLORS[2],
     "vmf": COLORS[7],
 }
+"""Each method has one colour in all figures: the algorithms' own, and those of labels that are no algorithm."""
 
 _STYLE: dict[str, Any] = {
     "font.size": 9,
@@ -48,7 +48,7 @@ _STYLE: dict[str, Any] = {
 
 
 @contextmanager
-def drawing() -> Iterator[None]:
+def drawing() -> Generator[None]:
     """The project's style, for as long as the block lasts."""
     import matplotlib
     from cycler import cycler
@@ -56,6 +56,24 @@ def drawing() -> Iterator[None]:
     settings: dict[Any, Any] = {**_STYLE, "axes.prop_cycle": cycler(color=COLORS)}
     with matplotlib.rc_context(settings):
         yield
+
+
+def colors_of(labels: Iterable[str]) -> dict[str, str]:
+    """A method's own colour where it has one, else one that no label here has."""
+    labels = list(labels)
+    own = {label: METHOD_COLORS[label] for label in labels if label in METHOD_COLORS}
+    free = itertools.cycle([color for color in COLORS if color not in own.values()] or COLORS)
+    return {label: own.get(label) or next(free) for label in labels}
+
+
+def plain(text: str) -> str:
+    """A label as it is: Matplotlib would read what stands between two dollar signs as mathematics."""
+    return text.replace("$", r"\$")
+
+
+def thousands(value: float, _: object = None) -> str:
+    """An axis label for a number of steps: 40k, 1M."""
+    return f"{value / 1e6:g}M" if abs(value) >= 1e6 else f"{value / 1e3:g}k"
 
 
 def new_figure(width: float, height: float) -> "Figure":

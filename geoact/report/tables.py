@@ -1,17 +1,18 @@
 """One table, several readers: Markdown for people, CSV for programs, LaTeX for a paper.
 
-A cell is text, a whole number, a number or None (not measured). Markdown and LaTeX show numbers as their
+A value is text, a whole number, a number or None (not measured). Markdown and LaTeX show numbers as their
 column's format asks (by default four significant digits); CSV keeps six, so that a rerun gives the same bytes.
 """
 
 import csv
 import io
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from geoact.files import write_bytes
+from geoact.storage.files import write_bytes
 
-Cell = str | int | float | None
+Value = str | int | float | None
 
 _LATEX = str.maketrans(
     {
@@ -29,11 +30,31 @@ _LATEX = str.maketrans(
 )
 
 
+@dataclass(frozen=True)
+class Table:
+    """A table before it is written."""
+
+    name: str
+    """Its file, without suffix."""
+    title: str
+    columns: list[str]
+    rows: list[list[Value]]
+    notes: list[str] = field(default_factory=list)
+    formats: dict[str, str] = field(default_factory=dict)
+
+    def write(self, folder: Path) -> list[Path]:
+        """Markdown, CSV and LaTeX; the files written."""
+        note = "\n".join(f"- {note}" for note in self.notes)
+        return write_table(
+            folder / self.name, self.title, self.columns, self.rows, note, self.formats, latex=True
+        )
+
+
 def write_table(
     stem: Path,
     title: str,
     columns: Sequence[str],
-    rows: Sequence[Sequence[Cell]],
+    rows: Sequence[Sequence[Value]],
     note: str = "",
     formats: Mapping[str, str] | None = None,
     latex: bool = False,
@@ -46,11 +67,11 @@ def write_table(
     for row in rows:
         if len(row) != len(columns):
             raise ValueError(
-                f"a row of {stem.name} has {len(row)} cells for {len(columns)} columns: {list(row)}"
+                f"a row of {stem.name} has {len(row)} values for {len(columns)} columns: {list(row)}"
             )
     if unknown := set(formats) - set(columns):
         raise ValueError(f"formats for columns that {stem.name} does not have: {', '.join(sorted(unknown))}")
-    shown = [[_show(cell, formats.get(name, ".4g")) for name, cell in zip(columns, row)] for row in rows]
+    shown = [[_show(value, formats.get(name, ".4g")) for name, value in zip(columns, row)] for row in rows]
     numeric = [all(isinstance(row[i], int | float | None) for row in rows) for i in range(len(columns))]
     texts = {".md": _markdown(title, columns, shown, numeric, note), ".csv": csv_text(columns, rows)}
     if latex:
@@ -64,14 +85,14 @@ def write_table(
     return paths
 
 
-def _show(cell: Cell, spec: str) -> str:
-    if cell is None:
+def _show(value: Value, spec: str) -> str:
+    if value is None:
         return ""
-    if isinstance(cell, bool | str):
-        return str(cell)
-    if isinstance(cell, int):
-        return f"{cell:,}" if spec.startswith(",") else str(cell)
-    text = format(float(cell), spec)
+    if isinstance(value, bool | str):
+        return str(value)
+    if isinstance(value, int):
+        return f"{value:,}" if spec.startswith(",") else str(value)
+    text = format(float(value), spec)
     # -0.000 is a number only to a computer
     return text[1:] if text.startswith("-") and not any(c in "123456789infa" for c in text[1:]) else text
 
@@ -79,8 +100,8 @@ def _show(cell: Cell, spec: str) -> str:
 def _markdown(
     title: str, columns: Sequence[str], shown: list[list[str]], numeric: list[bool], note: str
 ) -> str:
-    def line(cells: Sequence[str]) -> str:
-        return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    def line(values: Sequence[str]) -> str:
+        return "| " + " | ".join(value.replace("|", "\\|") for value in values) + " |"
 
     rule = "|" + "|".join("--:" if right else "---" for right in numeric) + "|"
     lines = [f"# {title}", "", line(columns), rule, *(line(row) for row in shown), ""]
@@ -89,7 +110,7 @@ def _markdown(
     return "\n".join(lines)
 
 
-def csv_text(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
+def csv_text(columns: Sequence[str], rows: Sequence[Sequence[Value]]) -> str:
     """The table as CSV, numbers to six digits."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -100,8 +121,8 @@ def csv_text(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
 
 
 def _tabular(columns: Sequence[str], shown: list[list[str]], numeric: list[bool], title: str) -> str:
-    def line(cells: Sequence[str]) -> str:
-        return " & ".join(cell.translate(_LATEX) for cell in cells) + r" \\"
+    def line(values: Sequence[str]) -> str:
+        return " & ".join(value.translate(_LATEX) for value in values) + r" \\"
 
     spec = "".join("r" if right else "l" for right in numeric)
     body = [line(columns), r"\midrule", *(line(row) for row in shown)]

@@ -5,6 +5,7 @@ change its mind; so a small process of its own tries them out first. Import this
 `choose_renderer`, before anything imports MuJoCo.
 """
 
+import importlib
 import os
 import subprocess
 import sys
@@ -24,6 +25,11 @@ if TYPE_CHECKING:
 FORMATS = (".gif", ".mp4")
 PACKAGES = {"egl": "libegl1 and libgl1-mesa-dri", "osmesa": "libosmesa6"}
 """What each renderer needs from Debian."""
+
+RATE = 25.0
+"""Pictures a second: more only cost space."""
+SMALL_HEIGHT, SMALL_RATE, SMALL_COLORS, SMALL_SECONDS = 200, 12.5, 32, 4.0
+"""What a clip on a card needs: a few hundred kilobytes as a GIF."""
 
 _TRY = """
 import mujoco
@@ -80,7 +86,7 @@ def check_format(out: Path) -> None:
         raise InputError(f"cannot write {out.name}: use a name that ends in .gif or .mp4")
     if out.suffix.lower() == ".mp4":
         try:
-            import imageio_ffmpeg  # noqa: F401  # pyright: ignore[reportMissingImports]
+            importlib.import_module("imageio_ffmpeg")
         except ImportError:
             raise InputError(
                 "MP4 needs the package imageio-ffmpeg (pip install 'geoact[video]'): install it, or use a name "
@@ -96,10 +102,13 @@ def record(
     seed: int = 0,
     seconds: float | None = None,
     size: int = 320,
+    rate: float = RATE,
+    colors: int | None = None,
 ) -> list[float]:
     """Play episodes, the i-th from seed + i, write what was seen, and return their returns.
 
-    `seconds` ends the clip (not the returns) early; `size` is its height in pixels.
+    `seconds` ends the clip (not the returns) early; `size` is its height in pixels, `rate` the most pictures a
+    second. `colors`: of a GIF as a whole, which makes it small; by default every picture has 128 of its own.
     """
     if episodes < 1:
         raise InputError(f"episodes must be greater than 0, got {episodes}")
@@ -108,19 +117,26 @@ def record(
     check_format(out)
     choose_renderer()
     from geoact import environments
+    from geoact.training.evaluation import require_fit
 
     env = environments.make(env_id, render_mode="rgb_array")
+    require_fit(policy, env)
     _follow(env)
     returns: list[float] = []
     try:
-        rate = float(env.metadata.get("render_fps") or 30)
-        skip = max(1, round(rate / 25))  # more than 25 pictures a second only cost space
-        limit = None if seconds is None else max(1, round(seconds * rate / skip))
+        steps = float(env.metadata.get("render_fps") or 30)  # of the environment, a second
+        skip = max(1, round(steps / rate))
+        limit = None if seconds is None else max(1, round(seconds * steps / skip))
         out.parent.mkdir(parents=True, exist_ok=True)
-        write(_frames(policy, env, episodes, seed, skip, limit, size, returns), out, rate / skip)
+        write(_frames(policy, env, episodes, seed, skip, limit, size, returns), out, steps / skip, colors)
     finally:
         env.close()
     return returns
+
+
+def record_small(policy: "Policy", env_id: str, out: Path, seed: int = 0) -> list[float]:
+    """The first seconds of an episode as a clip small enough for a card."""
+    return record(policy, env_id, out, 1, seed, SMALL_SECONDS, SMALL_HEIGHT, SMALL_RATE, SMALL_COLORS)
 
 
 def _follow(env: "gym.Env") -> None:
@@ -176,15 +192,19 @@ def _picture(env: "gym.Env", size: int) -> Any:
     return picture.resize((width, max(2, size // 2 * 2)))
 
 
-def write(frames: Iterator[Any], out: Path, rate: float) -> None:
+def write(frames: Iterator[Any], out: Path, rate: float, colors: int | None = None) -> None:
     """Pictures to a file, which appears only when it is complete."""
     temporary = out.with_name(f".{out.stem}.{os.getpid()}{out.suffix}")
     try:
         if out.suffix.lower() == ".gif":
-            first = next(frames)
-            rest = (frame.quantize(128) for frame in frames)
-            first.quantize(128).save(
-                temporary, save_all=True, append_images=rest, duration=round(1000 / rate), loop=0
+            reduced = (frame.quantize(128) for frame in frames) if colors is None else _alike(frames, colors)
+            next(reduced).save(
+                temporary,
+                save_all=True,
+                append_images=reduced,
+                duration=round(1000 / rate),
+                loop=0,
+                optimize=colors is not None,
             )
         else:
             import imageio_ffmpeg  # pyright: ignore[reportMissingImports]
@@ -199,3 +219,17 @@ def write(frames: Iterator[Any], out: Path, rate: float) -> None:
         os.replace(temporary, out)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _alike(frames: Iterator[Any], colors: int) -> Iterator[Any]:
+    """Pictures with one palette and no dithering: what does not move is then the same from one to the next."""
+    from PIL import Image
+
+    pictures = list(frames)
+    width, height = pictures[0].size
+    chosen = [pictures[i * (len(pictures) - 1) // 3] for i in range(4)]  # all colours of the clip, nearly
+    sheet = Image.new("RGB", (width, 4 * height))
+    for i, picture in enumerate(chosen):
+        sheet.paste(picture, (0, i * height))
+    palette = sheet.quantize(colors, dither=Image.Dither.NONE)
+    return (picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in pictures)

@@ -7,43 +7,43 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from geoact import environments, sphere
-from geoact.algorithms import build
-from geoact.algorithms.gac import GACState
+from geoact import environments, policies, sphere
+from geoact.algorithms.gac import build
+from geoact.algorithms.soft import SoftState
 from geoact.config import GACConfig, RunConfig
-from geoact.policies import GeometricPolicy
-from geoact.replay import row_width
-from geoact.training import Training, evaluate, train
+from geoact.networks import JAX
+from geoact.training.evaluation import evaluate
+from geoact.training.session import Session
+from geoact.transitions import row_width
 from tests.probes import TARGET
+from tests.training_cases import networks, run_config, trained
 
 OBS, ACTION = 5, 3
 
 
 def resolved(**settings: object) -> GACConfig:
-    small = GACConfig(hidden_size=16, batch_size=32)
+    small = GACConfig(**networks(16, 16), batch_size=32)
     return dataclasses.replace(small, **settings).resolve("Test-v0", ACTION, 10**6)  # pyright: ignore[reportArgumentType]
-
-
-def parameters(policy: GeometricPolicy) -> int:
-    return sum(leaf.size for leaf in jax.tree.leaves(policy))
-
-
-def outputs(policy: GeometricPolicy) -> int:
-    """Numbers the heads put out."""
-    heads = [policy.direction, policy.concentration and policy.concentration[-1], policy.scale]
-    return sum(head.weight.shape[0] for head in heads if head is not None)
 
 
 @pytest.mark.parametrize("d", [2, 6, 17])
 def test_output_and_parameter_counts_are_the_papers(d):
-    def policy(config: GACConfig) -> GeometricPolicy:
-        return GeometricPolicy(jax.random.key(0), 17, d, 256, config.resolve("Test-v0", d, 10**6).head())
+    def layers(config: GACConfig) -> dict[str, tuple[int, int]]:
+        head = config.resolve("Test-v0", d, 10**6).head()
+        return policies.layers("geometric", head, config.actor, 17, d)
 
-    fixed, scale = policy(GACConfig()), policy(GACConfig(scale="learned"))
+    def outputs(found: dict[str, tuple[int, int]]) -> int:
+        """Numbers the heads put out."""
+        heads = ("direction", "concentration.1", "scale")
+        return sum(fan_out for name, (fan_out, _) in found.items() if name in heads)
+
+    def parameters(found: dict[str, tuple[int, int]]) -> int:
+        return sum(fan_out * fan_in + fan_out for fan_out, fan_in in found.values())
+
+    fixed, scale = layers(GACConfig()), layers(GACConfig(scale="learned"))
     assert outputs(fixed) == d + 1
     assert outputs(scale) == 2 * d + 1
-    assert scale.scale is not None
-    assert scale.scale.weight.size == 64 * d  # the paper's "+384 parameters" at d = 6
+    assert scale["scale"] == (d, 64)  # 64 d weights: the paper's "+384 parameters" at d = 6
     assert parameters(scale) - parameters(fixed) == 64 * d + d
 
 
@@ -60,6 +60,7 @@ def rows(key: int = 0, count: int = 32) -> np.ndarray:
     [
         {},
         {"exploration": "entropy"},
+        {"exploration": "entropy", "center_entropy": True, "target_entropy": -4.5},
         {"exploration": "none"},
         {"scale": "learned"},
         {"slack": 1, "exploration": "entropy"},
@@ -71,15 +72,16 @@ def test_losses_are_the_papers_equations(settings):
     """The reported losses against the equations written out in NumPy from the networks' outputs."""
     config = resolved(**settings)
     algorithm = build(config, OBS, ACTION)
-    state: GACState = algorithm.init(jax.random.key(0))
+    state: SoftState = algorithm.init(jax.random.key(0))
     data, key = rows(), jax.random.key(1)
     target_key, actor_key = jax.random.split(jax.random.split(key, 1)[0])
     o, a = OBS, OBS + ACTION
     obs, action, reward, terminated, next_obs = np.split(data[0], (o, a, a + 1, a + 2), axis=-1)
 
     def play(observation: np.ndarray, noise_key: jax.Array) -> tuple[np.ndarray, np.ndarray]:
-        out = state.actor.outputs(jnp.asarray(observation))
-        noise = np.asarray(state.actor.noise(noise_key, (len(observation),)))
+        hidden = policies.hidden(JAX, config.actor, state.actor, jnp.asarray(observation))
+        out = policies.geometric_outputs(JAX, config.head(), state.actor, hidden)
+        noise = np.asarray(sphere.uniform(noise_key, (len(observation),), ACTION + config.head().slack))
         mu, w = np.asarray(out.direction), np.asarray(out.weight)
         v = w * mu + (1 - w) * noise
         if config.normalize_mixture:
@@ -87,9 +89,10 @@ def test_losses_are_the_papers_equations(settings):
         chosen = np.asarray(out.scale) * v[:, :ACTION]
         price = np.zeros(len(observation))
         if config.exploration == "kappa":
-            price = np.asarray(out.kappa)
+            price = np.asarray(out.kappa)[:, 0]
         if config.exploration == "entropy":  # alpha starts at 1
-            price = -sphere.entropy_exact(np.asarray(out.kappa), ACTION + config.head().slack)
+            price = -sphere.entropy_exact(np.asarray(out.kappa)[:, 0], ACTION + config.head().slack)
+            price -= 4.5 if config.center_entropy else 0.0
         return (np.clip(chosen, -1, 1) if config.critic_action == "executed" else chosen), price
 
     next_action, next_price = play(next_obs, target_key)
@@ -101,13 +104,15 @@ def test_losses_are_the_papers_equations(settings):
     critic_loss = np.mean((first - y) ** 2) + np.mean((second - y) ** 2)
     chosen, price = play(obs, actor_key)
 
-    updated, metrics = jax.jit(algorithm.update)(state, jnp.asarray(data), key)
-    np.testing.assert_allclose(metrics["losses/critic"], critic_loss, rtol=2e-4)
+    updated, value, metrics = jax.jit(algorithm.update)(state, jnp.asarray(data), key)
+    np.testing.assert_allclose(metrics["losses/qf_loss"], critic_loss, rtol=2e-4)
+    np.testing.assert_allclose(value, (first.mean() + second.mean()) / 2, rtol=2e-4, atol=1e-6)
     # The actor is judged by the critic after its step.
     q = np.minimum(*(np.asarray(v) for v in updated.critic(jnp.asarray(obs), jnp.asarray(chosen))))
-    np.testing.assert_allclose(metrics["losses/actor"], np.mean(price - q), rtol=2e-4, atol=1e-5)
+    np.testing.assert_allclose(metrics["losses/actor_loss"], np.mean(price - q), rtol=2e-4, atol=1e-5)
     # Adam's first step has the size of the learning rate, wherever there is a gradient.
-    moved = np.abs(np.asarray(updated.critic.first.layers[0].weight - state.critic.first.layers[0].weight))
+    before, after = (critic.members[0].layers[0].weight for critic in (state.critic, updated.critic))
+    moved = np.abs(np.asarray(after - before))
     np.testing.assert_allclose(np.median(moved), config.critic_lr, rtol=1e-2)
 
 
@@ -115,7 +120,7 @@ def test_alpha_falls_while_there_is_more_entropy_than_asked_for():
     config = resolved(exploration="entropy")
     algorithm = build(config, OBS, ACTION)
     state = algorithm.init(jax.random.key(0))
-    updated, metrics = jax.jit(algorithm.update)(state, jnp.asarray(rows()), jax.random.key(1))
+    updated, _, metrics = jax.jit(algorithm.update)(state, jnp.asarray(rows()), jax.random.key(1))
     assert metrics["policy/entropy"] > -ACTION
     np.testing.assert_allclose(updated.log_alpha, -config.alpha_lr, rtol=1e-3)
 
@@ -124,32 +129,21 @@ def test_a_scan_over_batches_makes_one_update_for_each():
     algorithm = build(resolved(), OBS, ACTION)
     state = algorithm.init(jax.random.key(0))
     both = jnp.concatenate([jnp.asarray(rows(0)), jnp.asarray(rows(1))])
-    updated, _ = jax.jit(algorithm.update)(state, both, jax.random.key(1))
+    updated, _, _ = jax.jit(algorithm.update)(state, both, jax.random.key(1))
     assert int(updated.critic_optimizer[0].count) == 2
     assert int(updated.actor_optimizer[0].count) == 2
 
 
-def probe_run(settings: GACConfig, timesteps: int) -> tuple[Training, float]:
-    config = RunConfig(
-        env="tests.probes:Reach-v0",
-        algorithm="gac",
-        settings=settings,
-        timesteps=timesteps,
-        num_envs=8,
-        evaluations=1,
-        eval_episodes=1,
-    )
-    factory = environments.factory(config.env)
-    training = Training(config, factory)
-    train(training)
-    training.close()
-    return training, float(evaluate(training.policy, factory, 1).returns[0])
+def probe_run(settings: GACConfig, timesteps: int) -> tuple[Session, float]:
+    config = run_config("gac", settings, timesteps, "Reach", evaluations=1, eval_episodes=1)
+    session = trained(config)
+    return session, float(evaluate(session.policy, environments.factory(config.env), 1).returns[0])
 
 
 def test_probe_direction_and_magnitude_are_reached_with_slack():
     """The target has length 0.5: slack lets the norm of the action fall to it. The best return is 0."""
     settings = GACConfig(
-        hidden_size=32,
+        **networks(32, 32),
         batch_size=64,
         radius=1.5,
         slack=1,
@@ -160,8 +154,8 @@ def test_probe_direction_and_magnitude_are_reached_with_slack():
         alpha_lr=1e-2,
         learning_starts=50,
     )
-    training, score = probe_run(settings, 12_000)
-    action = training.policy(np.zeros(2, np.float32))
+    session, score = probe_run(settings, 12_000)
+    action = session.policy(np.zeros(2, np.float32))
     assert np.linalg.norm(action - TARGET) < 0.12, action
     assert score > -0.015
 
@@ -169,10 +163,10 @@ def test_probe_direction_and_magnitude_are_reached_with_slack():
 def test_probe_without_slack_keeps_the_norm():
     """The paper's form reaches the direction, and cannot reach the magnitude: every action has norm r = 0.9."""
     settings = GACConfig(
-        hidden_size=32, batch_size=64, radius=0.9, actor_lr=3e-3, critic_lr=3e-3, learning_starts=50
+        **networks(32, 32), batch_size=64, radius=0.9, actor_lr=3e-3, critic_lr=3e-3, learning_starts=50
     )
-    training, score = probe_run(settings, 6_000)
-    action = training.policy(np.zeros(2, np.float32))
+    session, score = probe_run(settings, 6_000)
+    action = session.policy(np.zeros(2, np.float32))
     np.testing.assert_allclose(np.linalg.norm(action), 0.9, rtol=1e-4)
     cosine = action @ TARGET / (np.linalg.norm(action) * np.linalg.norm(TARGET))
     assert cosine > 0.98
@@ -188,8 +182,6 @@ def test_pendulum_trains_with_slack():
         timesteps=40_000,
         evaluations=1,
     )
-    training = Training(config, environments.factory(config.env))
-    train(training)
-    training.close()
-    assert isinstance(training.config.settings, GACConfig) and training.config.settings.slack == 1
-    assert evaluate(training.policy, environments.factory(config.env), 20).returns.mean() > -250
+    session = trained(config)
+    assert isinstance(session.config.settings, GACConfig) and session.config.settings.slack == 1
+    assert evaluate(session.policy, environments.factory(config.env), 20).returns.mean() > -250

@@ -8,17 +8,29 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from geoact import environments, runtime
-from geoact.algorithms.ppo import Rollout, build, gae
-from geoact.config import PPOConfig, RunConfig
+from geoact import policies, runtime
+from geoact.algorithms.ppo import build, gae
+from geoact.algorithms.record import Rollout
+from geoact.config import NORMALIZED_BOUND, PPOConfig
 from geoact.errors import InputError
-from geoact.training import Row, Training, train
+from geoact.networks import JAX
+from geoact.policies import NetworkConfig
+from geoact.training.on_policy import OnPolicyLearner
+from geoact.training.session import Row, Session
+from tests.policy_cases import by_jax
+from tests.training_cases import run_config, start
 
 OBS, ACTION = 3, 2
-CONFIG = PPOConfig(hidden_size=16, rollout=64, minibatches=4, epochs=3)
+NETWORK = NetworkConfig((16, 16), "tanh")
+CONFIG = PPOConfig(actor=NETWORK, value_hidden_sizes=(16, 16), rollout=64, minibatches=4, epochs=3)
 
 
-def rollout(steps: int, count: int, seed: int = 0, learning_rate: float = 3e-4) -> Rollout:
+def output(tensors: Any, obs: np.ndarray) -> np.ndarray:
+    """The last layer of the policy's or the value's network."""
+    return np.asarray(JAX.linear(tensors, "mean", policies.hidden(JAX, NETWORK, tensors, jnp.asarray(obs))))
+
+
+def rollout(steps: int, count: int, seed: int = 0, remaining: float = 1.0) -> Rollout:
     rng = np.random.default_rng(seed)
 
     def normal(*shape: int) -> Any:
@@ -33,7 +45,7 @@ def rollout(steps: int, count: int, seed: int = 0, learning_rate: float = 3e-4) 
         jnp.asarray(terminated),
         jnp.asarray(truncated),
         normal(OBS),
-        jnp.float32(learning_rate),
+        jnp.float32(remaining),
     )
 
 
@@ -75,76 +87,101 @@ def test_truncation_by_hand():
 
 
 def test_one_minibatch_by_hand():
-    config = dataclasses.replace(CONFIG, minibatches=1, epochs=2, entropy_weight=0.01, max_gradient_norm=1e9)
+    config = dataclasses.replace(
+        CONFIG, minibatches=1, epochs=2, entropy_weight=0.01, max_gradient_norm=1e9, learning_rate=0.1
+    )
     algorithm = build(config, OBS, ACTION)
     state = algorithm.init(jax.random.key(0))
-    data = rollout(8, 4, learning_rate=0.05)
-    updated, metrics = jax.jit(algorithm.update)(state, data, jax.random.key(1))
+    data = rollout(8, 4, remaining=0.5)
+    updated, mean_value, metrics = jax.jit(algorithm.update)(state, data, jax.random.key(1))
     # Both passes see all samples, so the second's loss is that of the parameters after the first step.
     once = build(dataclasses.replace(config, epochs=1), OBS, ACTION)
-    after, first_metrics = jax.jit(once.update)(state, data, jax.random.key(1))
+    after, first_value, first_metrics = jax.jit(once.update)(state, data, jax.random.key(1))
     obs, action = (np.asarray(x).reshape(32, -1) for x in (data.obs, data.action))
-    value = np.asarray(state.value(obs))
-    next_value = np.asarray(state.value(np.asarray(data.next_obs).reshape(32, -1)))
+    value = output(state.value, obs)[:, 0]
+    next_value = output(state.value, np.asarray(data.next_obs).reshape(32, -1))[:, 0]
     then, after_it = (jnp.asarray(x.reshape(8, 4)) for x in (value, next_value))
     advantage = np.asarray(gae(data, then, after_it, 0.99, 0.95)).ravel()
 
     def log_prob(actor: Any) -> np.ndarray:
-        mean, std = np.asarray(actor.act(obs, None)), np.exp(np.asarray(actor.log_std))
+        mean, std = output(actor, obs), np.exp(np.asarray(actor["log_std"]))
         return np.sum(-0.5 * ((action - mean) / std) ** 2 - np.log(std) - 0.5 * np.log(2 * np.pi), axis=1)
 
     scaled = (advantage - advantage.mean()) / (advantage.std(ddof=1) + 1e-8)
-    np.testing.assert_allclose(first_metrics["losses/actor"], -scaled.mean(), atol=1e-5)
-    assert float(first_metrics["policy/approx_kl"]) == 0.0  # old and new are the same policy
+    np.testing.assert_allclose(first_metrics["losses/policy_loss"], -scaled.mean(), atol=1e-5)
+    assert float(first_metrics["losses/approx_kl"]) == 0.0  # old and new are the same policy
     ratio = np.exp(log_prob(after.actor) - log_prob(state.actor))
     assert (np.abs(ratio - 1) > 0.2).any()
     expected = -np.mean(np.minimum(ratio * scaled, np.clip(ratio, 0.8, 1.2) * scaled))
-    np.testing.assert_allclose(metrics["losses/actor"], expected, rtol=1e-3, atol=1e-5)
-    np.testing.assert_allclose(metrics["policy/approx_kl"], np.mean(ratio - 1 - np.log(ratio)), rtol=1e-3)
-    np.testing.assert_allclose(metrics["policy/clip_fraction"], np.mean(np.abs(ratio - 1) > 0.2), atol=1e-6)
-    new, goal = np.asarray(after.value(obs)), advantage + value
+    np.testing.assert_allclose(metrics["losses/policy_loss"], expected, rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(metrics["losses/approx_kl"], np.mean(ratio - 1 - np.log(ratio)), rtol=1e-3)
+    np.testing.assert_allclose(metrics["losses/clipfrac"], np.mean(np.abs(ratio - 1) > 0.2), atol=1e-6)
+    new, goal = output(after.value, obs)[:, 0], advantage + value
     near = value + np.clip(new - value, -0.2, 0.2)
     assert (near != new).any()
     expected = np.mean((near - goal) ** 2)
-    np.testing.assert_allclose(metrics["losses/critic"], expected, rtol=1e-3)
+    np.testing.assert_allclose(metrics["losses/value_loss"], expected, rtol=1e-3)
     np.testing.assert_allclose(
-        first_metrics["policy/entropy"], ACTION * 0.5 * np.log(2 * np.pi * np.e), rtol=1e-5
+        first_metrics["losses/entropy"], ACTION * 0.5 * np.log(2 * np.pi * np.e), rtol=1e-5
     )
     np.testing.assert_allclose(
         metrics["losses/explained_variance"], 1 - np.var(advantage) / np.var(goal), rtol=1e-3, atol=1e-4
     )
+    np.testing.assert_allclose(first_value, value.mean(), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(mean_value, new.mean(), rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(metrics["charts/learning_rate"], 0.05, rtol=1e-6)
     assert int(updated.optimizer[1].count) == 2
 
 
 def test_starting_weights_are_orthogonal():
     state = build(PPOConfig(), 17, 6).init(jax.random.key(0))
-    hidden, mean, value = state.actor.backbone[1], state.actor.mean, state.value.layers[-1]
-    np.testing.assert_allclose(hidden.weight @ hidden.weight.T, 2 * np.eye(64), atol=1e-5)
-    np.testing.assert_allclose(mean.weight @ mean.weight.T, 1e-4 * np.eye(6), atol=1e-8)
-    np.testing.assert_allclose(value.weight @ value.weight.T, [[1.0]], atol=1e-5)
-    assert not np.any(hidden.bias) and not np.any(state.actor.log_std)
+    hidden, mean = (np.asarray(state.actor[f"{name}.weight"]) for name in ("backbone.1", "mean"))
+    value = np.asarray(state.value["mean.weight"])
+    np.testing.assert_allclose(hidden @ hidden.T, 2 * np.eye(64), atol=1e-5)
+    np.testing.assert_allclose(mean @ mean.T, 1e-4 * np.eye(6), atol=1e-8)
+    np.testing.assert_allclose(value @ value.T, [[1.0]], atol=1e-5)
+    assert not np.any(state.actor["backbone.1.bias"]) and not np.any(state.actor["log_std"])
 
 
-def counting(timesteps: int, **changes: Any) -> Training:
-    config = RunConfig(
-        env="tests.probes:Counter-v0",
-        algorithm="ppo",
-        settings=dataclasses.replace(CONFIG, **changes),
-        timesteps=timesteps,
-        num_envs=4,
-        evaluations=2,
-        eval_episodes=2,
-        log_points=4,
+@pytest.mark.parametrize(("actor", "value"), [((5,), (4, 6, 3)), ((4, 6, 3), (5,))])
+def test_networks_of_any_depth(actor, value):
+    config = dataclasses.replace(CONFIG, actor=NetworkConfig(actor, "silu", True), value_hidden_sizes=value)
+    algorithm = build(config, OBS, ACTION)
+    state = algorithm.init(jax.random.key(0))
+    assert sum(name.endswith(".weight") for name in state.actor) == len(actor) + 1
+    assert sum(name.endswith(".weight") for name in state.value) == len(value) + 1
+    updated, _, metrics = jax.jit(algorithm.update)(state, rollout(16, 4), jax.random.key(1))
+    assert all(np.isfinite(np.asarray(x)).all() for x in metrics.values())
+    for name, tensor in state.actor.items():
+        assert (np.asarray(updated.actor[name]) != np.asarray(tensor)).any(), name
+
+
+def test_the_bound_on_values_is_that_of_the_rewards_learned_from():
+    """Normalised rewards are at most 10: whatever the environment pays, the value is at most 11 / (1 - gamma)."""
+    for largest in (0.0, 5.0, 1e6):
+        bound = build(CONFIG, OBS, ACTION).value_bound(largest)
+        np.testing.assert_allclose(bound, (1 + NORMALIZED_BOUND) / 0.01, rtol=1e-9)
+        plain = build(dataclasses.replace(CONFIG, normalize_reward=False), OBS, ACTION).value_bound(largest)
+        np.testing.assert_allclose(plain, (1 + largest) / 0.01, rtol=1e-9)
+
+
+def counting(timesteps: int, **changes: Any) -> Session:
+    settings = dataclasses.replace(CONFIG, **changes)
+    return start(
+        run_config("ppo", settings, timesteps, num_envs=4, evaluations=2, eval_episodes=2, log_points=4)
     )
-    return Training(config, environments.factory(config.env))
+
+
+def learner(session: Session) -> OnPolicyLearner:
+    assert isinstance(session.learner, OnPolicyLearner)
+    return session.learner
 
 
 def test_the_rollout_holds_what_happened():
-    training = counting(64, normalize_obs=False, normalize_reward=False)
-    train(training)
-    training.close()
-    data = training.rollout.arrays
-    assert training.rollout.full
+    with counting(64, normalize_obs=False, normalize_reward=False) as session:
+        session.train()
+    data = learner(session)._rollout.arrays
+    assert learner(session)._rollout.full
     obs, next_obs = data["obs"].reshape(-1, 2), data["next_obs"].reshape(-1, 2)
     np.testing.assert_array_equal(obs[:, 0], next_obs[:, 0])  # inside one episode
     np.testing.assert_array_equal(obs[:, 1] + 1, next_obs[:, 1])
@@ -157,30 +194,34 @@ def test_the_rollout_holds_what_happened():
 
 def test_schedule_normalisation_and_policy_file(tmp_path):
     rows: list[Row] = []
-    training = counting(4 * 64 + 20)  # the last 20 transitions do not fill a rollout
-    assert train(training, lambda row: rows.append(row))
-    training.close()
-    assert training.timesteps == 276
-    assert training.updates == 4 * 3 * 4
-    rates = sorted({row["losses/learning_rate"] for row in rows if "losses/learning_rate" in row})
+    with counting(4 * 64 + 20) as session:  # the last 20 transitions do not fill a rollout
+        assert session.train(lambda row: rows.append(row))
+    assert session.timesteps == 276
+    assert session.updates == 4 * 3 * 4
+    rates = sorted({row["charts/learning_rate"] for row in rows if "charts/learning_rate" in row})
     np.testing.assert_allclose(rates[0], 3e-4 / 4, rtol=1e-6)  # the last of four rollouts
-    normalizer = training.normalizer
-    assert normalizer is not None and normalizer.observations.count == pytest.approx(276 + 4, abs=0.01)
-    stored = training.policy.save(tmp_path / "policy")
+    normalizer = learner(session)._normalizer
+    assert normalizer.observations.count == pytest.approx(276 + 4, abs=0.01)
+    stored = session.policy.save(tmp_path / "policy")
     policy = runtime.load(stored)
     np.testing.assert_allclose(policy.tensors["obs_mean"], normalizer.observations.mean, rtol=1e-6)
     obs = np.array([[1000.0, 2.0], [5.0, 0.0]], np.float32)
-    np.testing.assert_array_equal(policy(obs), training.policy(obs))
-    expected = training.algorithm.act(training.update.state, jnp.asarray(normalizer.obs(obs)), None)
+    np.testing.assert_array_equal(policy(obs), session.policy(obs))
+    expected = output_of(session, normalizer.obs(obs))
     np.testing.assert_allclose(policy.raw(obs), expected, atol=1e-5)
+    np.testing.assert_allclose(by_jax(policy, obs, None), expected, atol=1e-5)
+
+
+def output_of(session: Session, normalized: np.ndarray) -> np.ndarray:
+    """The mean action by the parameters that the update has."""
+    return output(session.learner.core.update.state.actor, normalized)
 
 
 def test_the_same_seed_gives_the_same_run():
     def run() -> list[Row]:
         rows: list[Row] = []
-        training = counting(128)
-        train(training, lambda row: rows.append(row))
-        training.close()
+        with counting(128) as session:
+            session.train(lambda row: rows.append(row))
         return [{k: v for k, v in row.items() if k not in ("charts/SPS", "time/elapsed")} for row in rows]
 
     assert run() == run()

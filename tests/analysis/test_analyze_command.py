@@ -4,7 +4,7 @@ import pytest
 
 from geoact import cli
 from geoact.config import RunConfig, defaults
-from geoact.runs import create
+from geoact.storage.runs import create
 
 
 def test_a_study_writes_what_it_prints(tmp_path, capsys):

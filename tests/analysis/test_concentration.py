@@ -5,7 +5,7 @@ import pytest
 
 from geoact import sphere
 from geoact.analysis import concentration
-from geoact.experiments import paper
+from geoact.experiments.paper_numbers import paper_numbers
 
 
 @pytest.mark.parametrize("dim", [2, 3, 6, 17])
@@ -23,7 +23,7 @@ def test_angle_spread_agrees_with_samples(dim, kappa):
 
 def test_the_papers_table_was_measured_in_three_dimensions():
     """Its mean cosines lie within the sampling error of the exact ones in d = 3, and in no other dimension."""
-    rows = np.array(paper.numbers()["tableA1_concentration"]["rows"])
+    rows = np.array(paper_numbers()["tableA1_concentration"]["rows"])
     kappa, cosine = rows[:, 0], rows[:, 2]
     worst = {}
     for dim in (2, 3, 4, 6, 17):

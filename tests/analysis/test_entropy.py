@@ -8,10 +8,10 @@ from geoact.analysis import entropy
 
 
 @pytest.mark.parametrize("dim", [3, 17])
-def test_slope_is_the_derivative_of_the_exact_entropy(dim):
+def test_derivative_of_the_exact_entropy(dim):
     kappa, step = np.array([-1.0, 0.3, 2.0]), 1e-5
     difference = sphere.entropy_exact(kappa + step, dim) - sphere.entropy_exact(kappa - step, dim)
-    np.testing.assert_allclose(entropy.slope(kappa, dim), difference / (2 * step), rtol=1e-4)
+    np.testing.assert_allclose(entropy.derivative(kappa, dim), difference / (2 * step), rtol=1e-4)
 
 
 @pytest.mark.parametrize("dim", [2, 3, 6, 17])

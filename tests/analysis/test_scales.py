@@ -6,7 +6,7 @@ import pytest
 from geoact.analysis import scales
 from geoact.config import RunConfig, defaults
 from geoact.errors import InputError
-from geoact.runs import create
+from geoact.storage.runs import create
 
 
 def a_run(folder, env, algorithm, rows):

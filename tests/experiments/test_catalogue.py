@@ -2,28 +2,31 @@ import dataclasses
 
 import pytest
 
-from geoact.config import GACConfig
+from geoact.config import CriticConfig, GACConfig
 from geoact.errors import InputError
 from geoact.experiments import catalogue, plan, sweep_file
-from geoact.experiments.catalogue import EXPERIMENTS, MUJOCO, Task, Variant
+from geoact.experiments.catalogue import EXPERIMENTS, MUJOCO, ExperimentTask, Variant
+from geoact.experiments.paper_numbers import paper_numbers
+from geoact.experiments.sweep import PPOBudget, Selection, plan_sweep
 
 
 def test_the_papers_protocol_is_counted_as_the_paper_counts() -> None:
     runs = {
-        name: sum(
-            len(e.seeds)
-            for task in e.tasks
-            for variant in e.variants.values()
-            if variant.tasks is None or task.env in variant.tasks
-        )
+        name: sum(len(e.seeds) for task in e.tasks for variant in e.variants.values() if variant.on(task))
         for name, e in EXPERIMENTS.items()
     }
-    assert runs == {"table1": 120, "table2": 120, "table3": 30, "tableA2": 20, "beyond": 12 * 4 * 5}
+    assert {name: runs[name] for name in ("table1", "table2", "table3", "tableA2")} == {
+        "table1": 120,
+        "table2": 120,
+        "table3": 30,
+        "tableA2": 20,
+    }
+    assert runs["beyond"] == 12 * 4 * 5 and runs["baselines"] == 2 * 3 * 3
 
 
 @pytest.mark.parametrize("name", list(EXPERIMENTS))
 def test_every_paper_reference_exists(name: str) -> None:
-    experiment, numbers = EXPERIMENTS[name], catalogue.paper_numbers()
+    experiment, numbers = EXPERIMENTS[name], paper_numbers()
     if experiment.paper is None:
         return
     table = numbers[experiment.paper]
@@ -36,7 +39,7 @@ def test_every_paper_reference_exists(name: str) -> None:
 
 
 def test_protocol_agrees_with_the_paper() -> None:
-    protocol = catalogue.paper_numbers()["protocol"]
+    protocol = paper_numbers()["protocol"]
     assert tuple(protocol["seeds"]) == catalogue.SEEDS
     for task in MUJOCO:
         steps = protocol["vector_steps_exceptions"].get(task.paper, protocol["vector_steps"])
@@ -44,7 +47,7 @@ def test_protocol_agrees_with_the_paper() -> None:
 
 
 def test_budget_is_a_fraction_or_a_number_of_transitions() -> None:
-    task = Task("Pusher-v5", 500_000)
+    task = ExperimentTask("Pusher-v5", 500_000)
     assert catalogue.transitions(task, 8, catalogue.parse_budget(None)) == 4_000_000
     assert catalogue.transitions(task, 8, catalogue.parse_budget("1")) == 4_000_000
     assert catalogue.transitions(task, 8, catalogue.parse_budget("0.002")) == 8_000
@@ -91,11 +94,17 @@ def test_unknown_experiment_is_answered_with_the_nearest() -> None:
 
 def test_settings_are_checked_by_name_and_type() -> None:
     assert Variant("gac", {"radius": 2}).config() == GACConfig(radius=2)
+    grouped = Variant("gac", {"critic": {"layer_norm": True}}).config()
+    assert grouped == GACConfig(critic=CriticConfig(layer_norm=True))
+    with pytest.raises(
+        InputError, match="unknown setting of gac's critic 'layernorm': did you mean layer_norm"
+    ):
+        Variant("gac", {"critic": {"layernorm": True}}).config()
     with pytest.raises(InputError, match="unknown setting of gac 'raduis': did you mean radius"):
         Variant("gac", {"raduis": 2.0}).config()
-    with pytest.raises(InputError, match="radius must be a number, got 'wide'"):
+    with pytest.raises(InputError, match="radius must be a finite number, got 'wide'"):
         Variant("gac", {"radius": "wide"}).config()
-    with pytest.raises(InputError, match="slack must be one of auto, 0, 1, 2, got True"):
+    with pytest.raises(InputError, match="slack must be one of auto, 0, 1, 2, got 'True'"):
         Variant("gac", {"slack": True}).config()
 
 
@@ -115,10 +124,42 @@ def test_plan_is_complete_longest_first_and_deterministic() -> None:
     assert config.settings.radius == 2.5 and config.settings.slack == 0  # nothing automatic is left
 
 
+def test_an_experiment_in_order_runs_task_after_task_each_with_its_first_seed_first() -> None:
+    selection = Selection("2400", "0,10", ["HalfCheetah-v4", "Hopper-v4"], ["gac", "ppo"])
+    evidence, runs = plan_sweep("evidence", selection)
+    assert evidence.in_order
+    assert [run.name.removesuffix("__2400t") for run in runs] == [
+        "HalfCheetah-v4__gac__s0",
+        "HalfCheetah-v4__ppo__s0",
+        "HalfCheetah-v4__gac__s10",
+        "HalfCheetah-v4__ppo__s10",
+        "Hopper-v4__gac__s0",
+        "Hopper-v4__ppo__s0",
+        "Hopper-v4__gac__s10",
+        "Hopper-v4__ppo__s10",
+    ]
+
+
+def test_ppo_steps_are_vector_steps_or_transitions() -> None:
+    units: dict[PPOBudget, int] = {"vector-steps": 8_000_000, "transitions": 1_000_000}
+    for unit, expected in units.items():
+        _, runs = plan_sweep("table1", Selection(None, "1", ["Hopper-v4"], ["sac", "ppo"], unit))
+        assert {run.label: run.config.timesteps for run in runs} == {"sac": 8_000_000, "ppo": expected}
+
+
+def test_the_baselines_train_as_long_as_their_peers() -> None:
+    _, runs = plan_sweep("baselines", Selection(seeds="1"))
+    assert {(run.label, run.config.timesteps, run.config.evaluations) for run in runs} == {
+        ("sac", 160_000, 10),
+        ("td3", 160_000, 10),
+        ("ppo", 401_408, 10),
+    }
+
+
 def test_a_task_that_does_not_exist_is_found_before_anything_starts() -> None:
     broken = dataclasses.replace(
         catalogue.select(EXPERIMENTS["table1"], ["Hopper-v4"], ["gac"]),
-        tasks=(Task("Hopper-v4", 10), Task("Hoper-v4", 10)),
+        tasks=(ExperimentTask("Hopper-v4", 10), ExperimentTask("Hoper-v4", 10)),
     )
     with pytest.raises(InputError, match=r"nothing was started: Hoper-v4: unknown environment.*Hopper-v4"):
         plan.plan(broken)
@@ -141,7 +182,7 @@ def test_a_sweep_file(tmp_path) -> None:
     path.write_text(GOOD)
     experiment = sweep_file.read(path)
     assert experiment.name == "mine" and experiment.seeds == (0, 1)
-    assert experiment.tasks == (Task("Pendulum-v1", 5_000),)
+    assert experiment.tasks == (ExperimentTask("Pendulum-v1", 5_000),)
     assert experiment.variants == {"wide": Variant("gac", {"radius": 3.5})}
 
 
@@ -164,10 +205,13 @@ def test_the_example_is_a_sweep_file() -> None:
         ('algorithm = "gac"', 'algorithm = "gca"', r"line 8, variants.wide.algorithm: .*did you mean gac"),
         ('algorithm = "gac"', "", r"line 7, variants.wide: must be a table with an algorithm"),
         ("radius = 3.5", "raduis = 3.5", r"line 9, variants.wide.raduis: .*did you mean radius"),
-        ("radius = 3.5", "radius = 'big'", r"line 9, variants.wide.radius: radius must be a number"),
+        ("radius = 3.5", "radius = 'big'", r"line 9, variants.wide.radius: radius must be a finite number"),
         ("radius = 3.5", "radius = -1", r"line 9, variants.wide.radius: radius must be greater than 0"),
         ("radius = 3.5", 'scale = "learned"\nradius = 1', r"line 7, variants.wide: scale=learned replaces"),
         ('name = "mine"', 'name = "../up"', r"line 1, name: must be made of"),
+        ('name = "mine"', 'name = ".."', r"line 1, name: must be made of"),  # Trust 21
+        ('name = "mine"', f"deep = {'[' * 4000}{']' * 4000}", r"nested too deeply"),  # Trust 20
+        ('name = "mine"', "in_order = 1", r"line 1, in_order: must be true or false"),
     ],
 )
 def test_a_malformed_sweep_file_names_line_and_key(tmp_path, old: str, new: str, message: str) -> None:

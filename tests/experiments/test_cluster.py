@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from geoact import runs
 from geoact.experiments import cluster, local, plan, sweep_file
-from geoact.runs import CLOCK_KEYS
+from geoact.storage import runs
+from geoact.storage.runs import CLOCK_KEYS
 from tests.experiments.test_local import wait_for
 
 SWEEP = """seeds = [0, 1, 2]
@@ -23,7 +23,8 @@ checkpoint_minutes = 0.02
 [variants.gac]
 algorithm = "gac"
 batch_size = 32
-hidden_size = 16
+actor = { hidden_sizes = [16, 16] }
+critic = { hidden_sizes = [16, 16] }
 """
 
 

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from geoact import cli, runs
+from geoact import cli
 from geoact.errors import InputError
 from geoact.experiments import local, plan, sweep_file
+from geoact.storage import runs
 
 SWEEP = """seeds = [0, 1]
 checkpoint_minutes = 0.02
@@ -22,7 +23,8 @@ checkpoint_minutes = 0.02
 [variants.gac]
 algorithm = "gac"
 batch_size = 32
-hidden_size = 16
+actor = { hidden_sizes = [16, 16] }
+critic = { hidden_sizes = [16, 16] }
 """
 
 

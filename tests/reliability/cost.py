@@ -1,7 +1,7 @@
 """What a checkpoint costs on HalfCheetah at the default interval: `python tests/reliability/cost.py [--out FILE]`.
 
 Five minutes at 800 transitions a second bring 240,000 new rows (42 numbers each) to a buffer that ends up full.
-Timed is all of `Training.checkpoint`: capture, segments, arrays, every fsync, reading back, deleting the oldest.
+Timed is all of a session's checkpoint: capture, segments, arrays, every fsync, reading back, deleting the oldest.
 """
 
 import argparse
@@ -14,8 +14,10 @@ sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 
 import numpy as np
 
-from geoact import environments, training
+from geoact import environments
 from geoact.config import RunConfig, defaults
+from geoact.training import session as sessions
+from geoact.training.off_policy import OffPolicyLearner
 
 INTERVAL, RATE = 300, 800
 
@@ -27,17 +29,17 @@ def main() -> int:
     lines = [f"{'transitions':>12} {'new rows':>10} {'seconds':>8} {'share of 5 minutes':>19}"]
     with tempfile.TemporaryDirectory(dir=".") as folder:
         config = RunConfig(env="HalfCheetah-v5", algorithm="gac", settings=defaults("gac"))
-        session = training.start(config, environments.factory(config.env), Path(folder))
-        assert session.run is not None
-        session.checkpointer = training.Checkpointer(session.run.path)
+        session = sessions.start(config, environments.factory(config.env), Path(folder))
+        learner = session.learner
+        assert isinstance(learner, OffPolicyLearner)
         rng, shares = np.random.default_rng(0), []
-        replay = session.replay
+        replay = learner.replay
         for _ in range(6):
             rows = rng.normal(size=(INTERVAL * RATE, replay.rows.shape[1])).astype(np.float32)
             replay.add(rows[:, :17], rows[:, 17:23], rows[:, 23], rows[:, 24], rows[:, 25:])
-            session.vector_steps = replay.added // config.num_envs
+            learner.core.vector_steps = replay.added // config.num_envs
             started = time.perf_counter()
-            session.checkpoint()
+            session._checkpoint(None)
             seconds = time.perf_counter() - started
             shares.append(seconds / INTERVAL)
             lines.append(f"{replay.added:>12,} {len(rows):>10,} {seconds:>8.2f} {100 * shares[-1]:>17.2f} %")

@@ -1,6 +1,5 @@
 """Real training processes on toy environments, and what two runs that should be equal are compared by."""
 
-import dataclasses
 import hashlib
 import json
 import os
@@ -10,10 +9,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from geoact import checkpoints
+from geoact import checks
 from geoact.config import RunConfig, defaults
-from geoact.replay import Replay
-from geoact.runs import CLOCK_KEYS, Run, find_runs
+from geoact.storage import checkpoints
+from geoact.storage.runs import CLOCK_KEYS, Run, find_runs
+from geoact.training.replay import Replay
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -22,18 +22,37 @@ SIZES = (3, 2)
 """Observation and action dimension of the toys."""
 BUFFER = 1500
 
+_SMALL: dict[str, Any] = {"actor": {"hidden_sizes": (16, 16)}}
+_OFF_POLICY: dict[str, Any] = _SMALL | {
+    "critic": {"hidden_sizes": (16, 16)},
+    "batch_size": 16,
+    "buffer_size": BUFFER,
+    "learning_starts": 50,
+}
+_INGREDIENTS: dict[str, Any] = {
+    "critic": {"hidden_sizes": (16, 16), "layer_norm": True, "dropout": 0.01, "loss": "hl-gauss", "bins": 21},
+    "n_step": 3,
+    "normalize_obs": True,
+    "normalize_reward": True,
+    "policy_delay": 2,
+    "weight_decay": 0.01,
+}
 SETTINGS: dict[str, dict[str, Any]] = {
-    name: {"hidden_size": 16, "batch_size": 16, "buffer_size": BUFFER, "learning_starts": 50}
-    for name in ("gac", "sac", "td3")
-} | {"ppo": {"hidden_size": 16, "rollout": 128, "epochs": 2, "minibatches": 4}}
-"""Small settings for each algorithm, so that a whole run takes seconds."""
+    **dict.fromkeys(("gac", "sac", "td3"), _OFF_POLICY),
+    "ppo": _SMALL | {"value_hidden_sizes": (16, 16), "rollout": 128, "epochs": 2, "minibatches": 4},
+    "gac+": _OFF_POLICY | _INGREDIENTS | {"exploration": "entropy", "center_entropy": True},
+    "sac+": _OFF_POLICY | _INGREDIENTS | {"center_entropy": True},
+    "td3+": _OFF_POLICY | _INGREDIENTS,
+}
+"""Small settings for each algorithm, so that a whole run takes seconds; with a +, every ingredient of the learners."""
 COMMON: dict[str, Any] = {"num_envs": 4, "evaluations": 4, "eval_episodes": 2, "log_points": 40}
 
 
 def config(algorithm: str = "gac", env: str = "toys:Toy-v0", timesteps: int = 2000, **more: Any) -> RunConfig:
     """A small run."""
-    settings = dataclasses.replace(defaults(algorithm), **SETTINGS[algorithm])
-    return RunConfig(env=env, algorithm=algorithm, settings=settings, timesteps=timesteps, **(COMMON | more))
+    name = algorithm.rstrip("+")
+    settings = checks.changed(defaults(name), SETTINGS[algorithm], name)
+    return RunConfig(env=env, algorithm=name, settings=settings, timesteps=timesteps, **(COMMON | more))
 
 
 def environment() -> dict[str, str]:
@@ -48,9 +67,23 @@ def geoact(*arguments: str) -> list[str]:
 
 def train_command(runs_dir: Path, algorithm: str = "gac", env: str = "toys:Toy-v0", *more: str) -> list[str]:
     """The same run from the command line, on one thread."""
-    options = COMMON | SETTINGS[algorithm] | {"threads": 1, "algorithm": algorithm, "runs_dir": runs_dir}
-    words = [w for name, value in options.items() for w in (f"--{name.replace('_', '-')}", str(value))]
-    return geoact("train", env, *words, *more)
+    options = COMMON | {"threads": 1, "algorithm": algorithm.rstrip("+"), "runs_dir": runs_dir}
+    return geoact("train", env, *flags(options | SETTINGS[algorithm]), *more)
+
+
+def flags(options: dict[str, Any], prefix: str = "--") -> list[str]:
+    """Options as words on the command line; groups of settings have dotted names."""
+    words: list[str] = []
+    for name, value in options.items():
+        flag = prefix + name.replace("_", "-")
+        if isinstance(value, dict):
+            words += flags(value, f"{flag}.")
+        elif isinstance(value, bool):
+            assert value
+            words.append(flag)
+        else:
+            words += [flag, *map(str, value if isinstance(value, tuple) else (value,))]
+    return words
 
 
 def run_to_end(

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from geoact import checkpoints, files
-from geoact.checkpoints import Checkpointer, Loaded, Snapshot
 from geoact.errors import FileFormatError, NewerFormatError, TrainingFailed
-from geoact.replay import Replay
+from geoact.storage import checkpoints, files
+from geoact.storage.checkpoints import Checkpointer, Loaded, Snapshot
+from geoact.training.replay import Replay
 
 CAPACITY = 1500
 STEPS = (1000, 1700, 2400)
@@ -241,23 +241,119 @@ def test_every_damage_is_detected_named_and_gone_back_from(two):
     assert load(two)[0].step == STEPS[1]
 
 
-def test_a_damaged_segment_that_both_checkpoints_need_is_named_and_refused(two):
-    segment = next(s for s in load(two)[0].kept[STEPS[1]] if s.stop <= STEPS[0])
-    path = two / "replay" / segment.name
+def damage(path: Path, how: str) -> None:
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
-    path.write_bytes(content)
-    with pytest.raises(FileFormatError, match="no checkpoint of this run is whole") as refused:
+    path.unlink()
+    if how != "deleted":
+        path.write_bytes(content if how == "flipped" else content[: len(content) // 2])
+
+
+def shared(two: Path) -> list[checkpoints.Segment]:
+    """The segments that both checkpoints need."""
+    kept = load(two)[0].kept
+    return [segment for segment in kept[STEPS[1]] if segment in kept[STEPS[0]]]
+
+
+@pytest.mark.parametrize("how", ["flipped", "cut", "deleted"])
+def test_trust_13_a_damaged_segment_that_both_checkpoints_need_is_named_and_refused(two, how):
+    path = two / "replay" / shared(two)[0].name
+    damage(path, how)
+    with pytest.raises(
+        FileFormatError, match=r"no checkpoint of this run is whole.*--accept-loss"
+    ) as refused:
         checkpoints.load_newest(two, Replay(CAPACITY, 3, 2), print)
-    assert str(path) in str(refused.value)
+    assert str(refused.value).count(str(path)) == 1
+
+
+@pytest.mark.parametrize("how", ["flipped", "cut", "deleted"])
+@pytest.mark.parametrize("which", [[0], [1], [0, 1], [0, 1, 2]])
+def test_trust_13_a_run_goes_on_without_the_rows_that_are_lost(two, which, how):
+    lost = [shared(two)[i] for i in which]
+    for segment in lost:
+        damage(two / "replay" / segment.name, how)
+    replay = Replay(CAPACITY, 3, 2)
+    loaded = checkpoints.load_newest(two, replay, print, accept_loss=True)
+    assert loaded is not None and loaded.step == STEPS[1] and set(loaded.damaged) == set(lost)
+    there = ring(STEPS[1])
+    gone = np.zeros(STEPS[1], bool)
+    for segment in lost:
+        gone[max(segment.first, there.oldest) : segment.stop] = True
+    rows = gone.sum()
+    assert f"{rows} of 1,500 transitions of the replay are lost" in str(loaded.missing)
+    assert all(segment.name in str(loaded.missing) for segment in lost)
+    # Every row that is there is where it was; in place of a lost one there is one of them, each about as often.
+    originals = [row.tobytes() for row in there.numbered(there.oldest, STEPS[1])]
+    kept = {row for row, missing in zip(originals, gone[there.oldest :]) if not missing}
+    found = [row.tobytes() for row in replay.numbered(replay.oldest, STEPS[1])]
+    for number, (row, missing) in enumerate(zip(found, gone[there.oldest :])):
+        assert row in kept if missing else row == originals[number]
+    counts = [found.count(row) for row in kept]
+    assert max(counts) <= 1 + -(-rows // len(kept)) and min(counts) >= 1
+    # The next checkpoint is whole again, and so is the one after it.
+    writer = Checkpointer(two, loaded.kept, loaded.damaged)
+    writer.prune()
+    assert len(checkpoints.checkpoint_folders(two)) == 2, "nothing is deleted before a whole one is there"
+    for step in (STEPS[2], STEPS[2] + 300):
+        go_on(replay, step)
+        writer.write(step, snapshot(step), replay)
+        again = Replay(CAPACITY, 3, 2)
+        whole = checkpoints.load_newest(two, again, print)
+        assert whole is not None and whole.step == step and whole.missing is None
+        np.testing.assert_array_equal(again.rows, replay.rows)
+
+
+def go_on(replay: Replay, transitions: int) -> None:
+    new = ring(transitions).numbered(replay.added, transitions)
+    replay.add(new[:, :3], new[:, 3:5], new[:, 5], new[:, 6], new[:, 7:])
+
+
+@pytest.mark.slow
+def test_trust_13_a_kill_while_the_lost_rows_are_replaced_loses_nothing_more(two, tmp_path):
+    damage(two / "replay" / shared(two)[1].name, "flipped")
+
+    def salvage(folder: Path) -> tuple[Loaded, Replay]:
+        replay = Replay(CAPACITY, 3, 2)
+        loaded = checkpoints.load_newest(folder, replay, print, accept_loss=True)
+        assert loaded is not None
+        return loaded, replay
+
+    def write_next(folder: Path) -> None:
+        loaded, replay = salvage(folder)
+        go_on(replay, STEPS[2])
+        Checkpointer(folder, loaded.kept, loaded.damaged).write(STEPS[2], snapshot(STEPS[2]), replay)
+
+    shutil.copytree(two, tmp_path / "count")
+    with pytest.MonkeyPatch.context() as patch:
+        disk = Disk(patch)
+        write_next(tmp_path / "count")
+    for fatal in range(disk.count):
+        folder = tmp_path / f"kill-{fatal}"
+        shutil.copytree(two, folder)
+        with pytest.MonkeyPatch.context() as patch:
+            Disk(patch).fatal = fatal
+            with pytest.raises(Killed):
+                write_next(folder)
+        checkpoints.sweep(folder)
+        after, _ = salvage(folder)
+        assert after.step == STEPS[2] or (after.step == STEPS[1] and len(after.damaged) == 1)
+        shutil.rmtree(folder)
+
+
+def test_trust_13_where_the_state_itself_is_damaged_nothing_can_be_accepted(two):
+    for folder in checkpoints.checkpoint_folders(two):
+        damage(folder / "arrays.safetensors", "flipped")
+    with pytest.raises(FileFormatError, match=r"no checkpoint of this run is whole") as refused:
+        checkpoints.load_newest(two, Replay(CAPACITY, 3, 2), print, accept_loss=True)
+    assert "--accept-loss" not in str(refused.value)
 
 
 def test_a_newer_schema_is_refused_with_advice_and_not_gone_back_from(two):
     path = checkpoints.checkpoint_folders(two)[-1] / "manifest.json"
     manifest = json.loads(path.read_bytes())
     del manifest["sha256"]
-    path.write_bytes(checkpoints.seal(manifest | {"schema": 2, "version": "9.0"}))
-    with pytest.raises(NewerFormatError, match=r"newer geoact \(9.0, schema 2.*upgrade"):
+    path.write_bytes(checkpoints.seal(manifest | {"schema": checkpoints.SCHEMA + 1, "version": "9.0"}))
+    with pytest.raises(NewerFormatError, match=r"newer geoact \(9.0, schema \d.*upgrade"):
         checkpoints.load_newest(two, Replay(CAPACITY, 3, 2), print)
 
 

@@ -11,16 +11,21 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from geoact import checkpoints, environments, files, training
+from geoact import environments
 from geoact.errors import TrainingFailed
+from geoact.storage import checkpoints, files
+from geoact.training import guards
+from geoact.training import session as sessions
+from geoact.training.off_policy import OffPolicyLearner
+from geoact.training.session import Session
 
 from . import harness
 
 
-def start(folder: Path, env: str = "toys:Toy-v0", **more: Any) -> training.Training:
+def start(folder: Path, env: str = "toys:Toy-v0", **more: Any) -> Session:
     options: dict[str, Any] = {"timesteps": 800, "checkpoint_steps": 80} | more
     config = harness.config(env=env, **options)
-    return training.start(config, environments.factory(env), folder)
+    return sessions.start(config, environments.factory(env), folder)
 
 
 @pytest.mark.parametrize(
@@ -40,9 +45,10 @@ def test_a_bad_number_from_the_environment_never_reaches_replay(poison, sentence
         return
     session = start(tmp_path, f"toys:Poison-{poison}-v0")
     with pytest.raises(TrainingFailed, match=sentence):
-        training.train(session)
+        session.train()
     session.close()
-    assert len(session.replay) > 0 and np.isfinite(session.replay.rows[: len(session.replay)]).all()
+    replay = learner_of(session).replay
+    assert len(replay) > 0 and np.isfinite(replay.rows[: len(replay)]).all()
     assert session.run is not None and session.run.status()["state"] == "failed"
 
 
@@ -53,11 +59,12 @@ def test_a_bad_parameter_never_reaches_a_checkpoint(tmp_path):
 
     def spoil(row):
         if row["step"] >= 400:
-            target = jax.tree.map(lambda x: x * jnp.float32(jnp.nan), session.update.state.target)
-            session.update.state = session.update.state._replace(target=target)
+            update = session.learner.core.update
+            target = jax.tree.map(lambda x: x * jnp.float32(jnp.nan), update.state.target)
+            update.restore(update.state._replace(target=target), update.metrics())
 
     with pytest.raises(TrainingFailed, match=r"non-finite|became nan"):
-        training.train(session, spoil)
+        session.train(spoil)
     session.close()
     assert session.run.status()["state"] == "failed"
     for folder in checkpoints.checkpoint_folders(session.run.path):
@@ -66,12 +73,10 @@ def test_a_bad_parameter_never_reaches_a_checkpoint(tmp_path):
 
 
 def test_a_bad_loss_stops_the_run_by_name(tmp_path):
-    session = start(tmp_path)
-    for _ in range(60):
-        session.step_off_policy()
-    with pytest.raises(TrainingFailed, match=r"losses/critic became nan"):
-        session._require_sane({"losses/critic": float("nan")})
-    session.close()
+    with start(tmp_path) as session:
+        algorithm = session.learner.core.algorithm
+    with pytest.raises(TrainingFailed, match=r"losses/qf_loss became nan at update 7"):
+        guards.require_sane(algorithm, {"value": 0.0, "losses/qf_loss": float("nan")}, 1.0, 7)
 
 
 def test_a_full_disk_costs_checkpoints_but_not_the_run(tmp_path, monkeypatch, capsys):
@@ -86,7 +91,7 @@ def test_a_full_disk_costs_checkpoints_but_not_the_run(tmp_path, monkeypatch, ca
         real(path, data)
 
     monkeypatch.setattr(files, "write_bytes", write_bytes)
-    assert training.train(session)
+    assert session.train()
     session.close()
     said = capsys.readouterr().err
     assert full and "no checkpoint at 80: the disk is full; training goes on" in said
@@ -106,24 +111,24 @@ def test_a_disk_that_is_full_at_the_end_is_one_clear_failure(tmp_path, monkeypat
 
     monkeypatch.setattr(files, "write_bytes", write_bytes)
     with pytest.raises(TrainingFailed, match=r"the disk is full; .*the one at 160 is intact.*geoact resume"):
-        training.train(session)
+        session.train()
     session.close()
 
 
 @pytest.mark.slow
 def test_a_dead_worker_is_named_within_seconds_and_leaves_no_orphans(tmp_path):
     session = start(tmp_path, "toys:Mortal-v0", vectorization="async", num_envs=2)
-    workers = list(session.envs._vector.processes)  # pyright: ignore[reportAttributeAccessIssue]
+    workers = list(session.learner.core.envs._vector.processes)  # pyright: ignore[reportAttributeAccessIssue]
     started = time.monotonic()
-    with pytest.raises(TrainingFailed, match=r"environment worker \d died at vector step"):
-        training.train(session)
+    with pytest.raises(TrainingFailed, match=r"environment worker \d of toys:Mortal-v0 died"):
+        session.train()
     session.close()
     assert time.monotonic() - started < 30
     assert not any(worker.is_alive() for worker in workers)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_is_a_checkpoint_and_then_the_end(number, tmp_path):
     command = harness.train_command(tmp_path, "gac", "toys:Toy-v0", "--timesteps", "1000000")
     process = harness.begin(command)
@@ -141,25 +146,31 @@ def test_a_signal_is_a_checkpoint_and_then_the_end(number, tmp_path):
 
 @pytest.mark.slow
 def test_memory_is_flat_once_the_buffer_is_full(tmp_path):
-    """A million transitions through the loop's replay, environments and checkpoints (warming up: no updates)."""
+    """A million transitions through replay, environments, updates and checkpoints."""
     config = harness.config(timesteps=5_000_000, evaluations=0, num_envs=50)
-    session = training.start(config, environments.factory(config.env), tmp_path)
+    session = sessions.start(config, environments.factory(config.env), tmp_path)
+    learner = learner_of(session)
     checkpointer = checkpoints.Checkpointer(tmp_path / "soak")
-    sizes = []
-    rng = np.random.default_rng(0)
+    sizes: list[int] = []
     for number in range(20_000):
-        step = session.envs.step(rng.uniform(-1, 1, (50, 2)).astype(np.float32))
-        session.replay.add(step.obs, step.obs[:, :2], step.reward, step.terminated, step.next_obs)
-        session.vector_steps += 1
+        learner.step()
         if number % 1000 == 999:
-            checkpointer.write(session.timesteps, session.capture(), session.replay)
+            checkpointer.write(session.timesteps, session.capture(), learner.replay)
             sizes.append(resident())
     session.close()
-    assert session.timesteps == 1_000_000
-    print(f"soak: 1,000,000 transitions, resident memory {sizes[4] / 1e6:.1f} MB -> {sizes[-1] / 1e6:.1f} MB")
+    assert session.timesteps == 1_000_000 and session.updates > 10_000
+    print(
+        f"soak: 1,000,000 transitions, {session.updates:,} updates, resident memory {sizes[4] / 1e6:.1f} MB -> "
+        f"{sizes[-1] / 1e6:.1f} MB"
+    )
     assert sizes[-1] - sizes[4] < 4e6
     files_left = [p for p in (tmp_path / "soak").rglob("*") if p.is_file()]
     assert len(files_left) < 30
+
+
+def learner_of(session: Session) -> OffPolicyLearner:
+    assert isinstance(session.learner, OffPolicyLearner)
+    return session.learner
 
 
 def resident() -> int:

@@ -7,9 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from geoact import checkpoints, runtime, training
+from geoact import runtime
 from geoact.errors import FileFormatError
-from geoact.runs import Run
+from geoact.storage import checkpoints
+from geoact.storage.runs import Run
+from geoact.training import session as sessions
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 POLICIES = sorted((GOLDEN / "policy_schema_1").iterdir())
@@ -28,9 +30,9 @@ def test_a_run_and_checkpoint_of_schema_1_go_on(tmp_path):
     folder = shutil.copytree(RUN, tmp_path / "run")
     run = Run(folder)
     assert run.config().timesteps == 160
-    session = training.resume(folder, timesteps=240, say=lambda line: None)
+    session = sessions.resume(folder, timesteps=240, say=lambda line: None)
     assert session.timesteps == 160 and session.updates > 0
-    assert training.train(session)
+    assert session.train()
     session.close()
     assert run.state() == "finished" and run.metrics()[-1]["step"] == 240
 
@@ -39,8 +41,8 @@ def test_a_run_and_checkpoint_of_schema_1_go_on(tmp_path):
 def test_a_newer_schema_is_refused_with_advice(name, tmp_path):
     folder = shutil.copytree(POLICIES[0] if name == "policy" else RUN, tmp_path / name)
     path = folder / f"{name}.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"schema": 2, "version": "9.0"}))
-    with pytest.raises(FileFormatError, match=r"newer geoact \(9.0, schema 2.*upgrade"):
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"schema": 3, "version": "9.0"}))
+    with pytest.raises(FileFormatError, match=r"newer geoact \(9.0, schema 3.*upgrade"):
         runtime.load(folder) if name == "policy" else Run(folder).config()
 
 

@@ -5,28 +5,32 @@ from pathlib import Path
 
 import pytest
 
-from geoact import environments, training
+from geoact import environments
 from geoact.errors import InputError
-from geoact.runs import Run
+from geoact.storage.runs import Run
+from geoact.training import session as sessions
 
 from . import harness
 
-ALGORITHMS = ["gac", "ppo", *(pytest.param(name, marks=pytest.mark.slow) for name in ("sac", "td3"))]
+ALGORITHMS = [
+    *("gac+", "ppo"),
+    *(pytest.param(name, marks=pytest.mark.slow) for name in ("gac", "sac", "td3", "sac+", "td3+")),
+]
 
 
 def train_to(folder: Path, config, stop_at: int | None = None) -> Run:
     """A run in this process, stopped at a log point if asked."""
-    session = training.start(config, environments.factory(config.env), folder)
+    session = sessions.start(config, environments.factory(config.env), folder)
     assert session.run is not None
-    training.train(session, lambda row: stop_at is None or row["step"] < stop_at)
+    session.train(lambda row: stop_at is None or row["step"] < stop_at)
     session.close()
     return session.run
 
 
 def go_on(run: Run, timesteps: int | None = None, stop_at: int | None = None) -> list[str]:
     said: list[str] = []
-    session = training.resume(run.path, timesteps, say=said.append)
-    training.train(session, lambda row: stop_at is None or row["step"] < stop_at)
+    session = sessions.resume(run.path, timesteps, say=said.append)
+    session.train(lambda row: stop_at is None or row["step"] < stop_at)
     session.close()
     return said
 
@@ -47,7 +51,7 @@ def test_a_stopped_and_resumed_run_ends_like_one_in_one_piece(algorithm, tmp_pat
 def test_a_finished_run_can_be_extended_and_only_forward(tmp_path):
     run = train_to(tmp_path, harness.config(timesteps=600))
     with pytest.raises(InputError, match="only make it longer"):
-        training.resume(run.path, 500)
+        sessions.resume(run.path, 500)
     go_on(run, timesteps=1000)
     assert run.status() == {"state": "finished", "timesteps": 1000, "total": 1000}
     assert run.config().timesteps == 1000
@@ -97,6 +101,6 @@ def test_a_second_process_is_refused(tmp_path):
     run = train_to(tmp_path, harness.config(timesteps=200))
     lock = run.lock()
     with pytest.raises(InputError, match="being trained by another process"):
-        training.resume(run.path, 400)
+        sessions.resume(run.path, 400)
     lock.release()
     go_on(run, timesteps=400)

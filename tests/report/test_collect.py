@@ -3,11 +3,11 @@ from pathlib import Path
 
 import pytest
 
-from geoact import runs
-from geoact.config import GACConfig, RunConfig
+from geoact.config import CriticConfig, GACConfig, RunConfig
 from geoact.errors import InputError
 from geoact.experiments.catalogue import DMCONTROL, EXPERIMENTS, MUJOCO
 from geoact.report import collect
+from geoact.storage import runs
 
 
 def make_run(
@@ -39,9 +39,9 @@ def make_run(
 
 
 def test_scores_are_the_last_evaluation_or_the_last_tenth_of_training(tmp_path: Path) -> None:
-    record = collect.read_run(make_run(tmp_path, "a", score=123.0))
-    assert record.score("eval") == 123.0
-    assert record.score("training") == 40.0
+    run = collect.read_run(make_run(tmp_path, "a", score=123.0))
+    assert run.score("eval") == 123.0
+    assert run.score("training") == 40.0
     assert collect.read_run(make_run(tmp_path, "b", state="stopped")).score("eval") is None
 
 
@@ -61,10 +61,11 @@ def test_foreign_and_broken_runs_are_skipped_and_named(tmp_path: Path) -> None:
     (bad_row / "metrics.jsonl").write_text('{"step": 8}\n{"step": "nine"}\n')
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "readme.txt").write_text("not a run")
-    records, skipped = collect.collect(tmp_path)
-    assert [record.path.name for record in records] == ["good"]
+    (make_run(tmp_path, "nan-step") / "metrics.jsonl").write_text('{"step": NaN}\n')  # Trust 20
+    found, skipped = collect.collect(tmp_path)
+    assert [run.path.name for run in found] == ["good"]
     names = [line.split(":")[0] for line in skipped]
-    assert names == ["bad-row", "cut", "empty", "foreign", "newer", "no-status"]
+    assert names == ["bad-row", "cut", "empty", "foreign", "nan-step", "newer", "no-status"]
     assert "line 2" in skipped[0]
 
 
@@ -80,6 +81,7 @@ def test_a_missing_directory_is_an_input_error(tmp_path: Path) -> None:
         (GACConfig(radius=1.5), "gac radius=1.5"),
         (GACConfig(exploration="entropy"), "gac exploration=entropy"),
         (GACConfig(exploration="entropy", slack=1), "gac slack=1 exploration=entropy"),
+        (GACConfig(critic=CriticConfig(layer_norm=True)), "gac critic.layer_norm=True"),
     ],
 )
 def test_a_run_is_described_by_what_differs(settings: GACConfig, said: str) -> None:
@@ -87,32 +89,32 @@ def test_a_run_is_described_by_what_differs(settings: GACConfig, said: str) -> N
     assert collect.describe(config) == said
 
 
-def test_runs_find_their_cell_by_configuration(tmp_path: Path) -> None:
+def test_runs_find_their_group_by_configuration(tmp_path: Path) -> None:
     make_run(tmp_path, "a")
     make_run(tmp_path, "b", GACConfig(radius=2.5), seed=10)  # the default, spelled out
     make_run(tmp_path, "c", GACConfig(radius=1.5))
     make_run(tmp_path, "d", GACConfig(scale="learned"), env="walker-walk", algorithm="gac-scale")
-    records, _ = collect.collect(tmp_path)
-    first = collect.cells(EXPERIMENTS["table1"], records)
+    found, _ = collect.collect(tmp_path)
+    first = collect.groups_of(EXPERIMENTS["table1"], found)
     assert first["HalfCheetah-v4", "gac"].scores("eval") == {0: 100.0, 10: 100.0}
-    third = collect.cells(EXPERIMENTS["table3"], records)
+    third = collect.groups_of(EXPERIMENTS["table3"], found)
     assert third["HalfCheetah-v4", "r=2.5"].scores("eval") == {0: 100.0, 10: 100.0}
     assert third["HalfCheetah-v4", "r=1.5"].scores("eval") == {0: 100.0}
-    second = collect.cells(EXPERIMENTS["table2"], records)
+    second = collect.groups_of(EXPERIMENTS["table2"], found)
     assert second["walker-walk", "gac-scale"].scores("eval") == {0: 100.0}
 
 
-def test_a_cell_counts_one_budget_and_one_run_per_seed_and_says_the_rest(tmp_path: Path) -> None:
+def test_a_group_counts_one_budget_and_one_run_per_seed_and_says_the_rest(tmp_path: Path) -> None:
     make_run(tmp_path, "a", score=1.0)
     make_run(tmp_path, "again", score=2.0)  # the same seed and budget once more
     make_run(tmp_path, "longer", timesteps=16_000, score=7.0)
     make_run(tmp_path, "longer-failed", timesteps=16_000, seed=10, state="failed")
     make_run(tmp_path, "longer-running", timesteps=16_000, seed=42, state="running")
-    records, _ = collect.collect(tmp_path)
-    cell = collect.cells(EXPERIMENTS["table1"], records)["HalfCheetah-v4", "gac"]
-    assert cell.budget == (16_000, 8)
-    assert cell.scores("eval") == {0: 7.0}
-    assert cell.remarks("eval") == ["1 failed (diverged)", "1 unfinished", "1 with another budget left out"]
+    found, _ = collect.collect(tmp_path)
+    members = collect.groups_of(EXPERIMENTS["table1"], found)["HalfCheetah-v4", "gac"]
+    assert members.budget == (16_000, 8)
+    assert members.scores("eval") == {0: 7.0}
+    assert members.remarks() == ["1 failed (diverged)", "1 unfinished", "1 with another budget left out"]
 
 
 def test_labels_come_from_the_sweep(tmp_path: Path) -> None:
@@ -129,3 +131,62 @@ def test_action_sizes_are_the_environments(task) -> None:
     env = environments.make(task.env)
     assert env.action_space.shape == (task.action_dim,)
     env.close()
+
+
+def test_links_are_followed_and_counted_once(tmp_path: Path) -> None:
+    """Trust 6: what `geoact list` shows is in the report, too."""
+    make_run(tmp_path / "elsewhere", "a")
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "linked").symlink_to(tmp_path / "elsewhere" / "a")
+    (tmp_path / "runs" / "again").symlink_to(tmp_path / "elsewhere" / "a")
+    (tmp_path / "runs" / "loop").symlink_to(tmp_path / "runs")
+    (tmp_path / "runs" / "broken").symlink_to(tmp_path / "nowhere")
+    found, skipped = collect.collect(tmp_path / "runs")
+    assert [run.path.name for run in found] == ["again"] and not skipped
+
+
+def test_a_killed_run_is_interrupted(tmp_path: Path) -> None:
+    """Trust 6: status.json says it is running, and no process holds its lock."""
+    path = make_run(tmp_path, "killed", state="running")
+    assert collect.read_run(path).state == "interrupted"
+    with open(path / "lock", "wb") as file:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert collect.read_run(path).state == "running"
+
+
+def test_both_names_of_a_task_are_one(tmp_path: Path) -> None:
+    """Trust 6."""
+    for seed, env in enumerate(("walker-run", "dm_control/walker-run", "dm_control/walker-run-v0")):
+        make_run(tmp_path, f"run{seed}", GACConfig(scale="learned"), env, seed, algorithm="gac-scale")
+    (members,) = collect.group(collect.collect(tmp_path)[0]).values()
+    assert members.task == "walker-run" and list(members.scores("eval")) == [0, 1, 2]
+
+
+def test_an_unreadable_folder_is_named_and_ends_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trust 21."""
+    make_run(tmp_path, "good")
+    (tmp_path / "secret").mkdir()
+    usual = Path.iterdir
+
+    def iterdir(self: Path):
+        if self.name == "secret":
+            raise PermissionError(13, "Permission denied", str(self))
+        return usual(self)
+
+    monkeypatch.setattr(Path, "iterdir", iterdir)
+    found, skipped = collect.collect(tmp_path)
+    assert [run.path.name for run in found] == ["good"]
+    assert len(skipped) == 1 and "secret cannot be read: Permission denied" in skipped[0]
+
+
+def test_numbers_that_are_not_finite_are_no_scores(tmp_path: Path) -> None:
+    path = make_run(tmp_path, "a")
+    rows = [json.loads(line) for line in (path / "metrics.jsonl").read_text().splitlines()]
+    rows[-1] |= {"eval/return_mean": float("nan"), "charts/episodic_return": float("inf")}
+    (path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    run = collect.read_run(path)
+    assert run.score("eval") == 50.0 and run.score("training") is None

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from geoact import cli, runs
+from geoact import cli
 from geoact.config import GACConfig, RunConfig
+from geoact.storage import runs
 from tests.report.test_collect import make_run
 
 HOSTILE = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">&'\""

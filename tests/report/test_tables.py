@@ -24,7 +24,7 @@ def test_latex_escapes(tmp_path):
 
 
 def test_rows_and_formats_must_fit_the_columns(tmp_path):
-    with pytest.raises(ValueError, match="2 cells for 3 columns"):
+    with pytest.raises(ValueError, match="2 values for 3 columns"):
         write_table(tmp_path / "t", "Title", COLUMNS, [["a", 1]])
     with pytest.raises(ValueError, match="not have: retrn"):
         write_table(tmp_path / "t", "Title", COLUMNS, ROWS, formats={"retrn": ".1f"})

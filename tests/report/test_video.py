@@ -1,5 +1,6 @@
 """Rendering is tried for real where the machine can; what it says where it cannot is tested everywhere."""
 
+import dataclasses
 import os
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from geoact import runtime
-from geoact.config import GACConfig
+from geoact.analysis.act_cost import random_policy
 from geoact.errors import InputError
 from geoact.report import video
 
@@ -19,13 +20,10 @@ CLEAN = {key: value for key, value in os.environ.items() if key not in ("MUJOCO_
 
 def save_policy(folder: Path) -> Path:
     """An untrained policy for HalfCheetah."""
-    head = GACConfig().resolve("HalfCheetah-v4", 6, 1000).head()
+    policy = random_policy("gac", 17, 6)
     rng = np.random.default_rng(0)
-    tensors = {}
-    for name, shape in runtime.geometric_shapes(head, 17, 6, 16).items():
-        tensors[name] = rng.normal(size=shape).astype(np.float32)
-    spec = runtime.PolicySpec("geometric", head, 17, (-1.0,) * 6, (1.0,) * 6, "gac", "HalfCheetah-v4")
-    return runtime.Policy(spec, tensors).save(folder)
+    tensors = {name: rng.normal(size=t.shape).astype(np.float32) for name, t in policy.tensors.items()}
+    return runtime.Policy(dataclasses.replace(policy.spec, env="HalfCheetah-v4"), tensors).save(folder)
 
 
 def play(*argv: str, **changed: str) -> "subprocess.CompletedProcess[str]":
@@ -56,6 +54,31 @@ def test_a_clip_of_a_policy(tmp_path: Path) -> None:
         picture.seek(19)
         last = np.asarray(picture.convert("RGB"), float)
     assert first.std() > 5 and np.abs(last - first).mean() > 0.5  # a picture, and one that moves
+
+
+def test_a_small_clip_has_one_palette_and_few_pictures(tmp_path: Path) -> None:
+    from PIL import Image
+
+    rng = np.random.default_rng(0)
+    floor = rng.integers(0, 255, (60, 80, 3), np.uint8)
+    pictures = []
+    for i in range(20):
+        pixels = floor.copy()
+        pixels[20:40, 2 * i : 2 * i + 20] = (200, 30, 30)
+        pictures.append(Image.fromarray(pixels))
+    sizes = {}
+    for colors in (None, video.SMALL_COLORS):
+        out = tmp_path / f"{colors}.gif"
+        video.write(iter(pictures), out, 12.5, colors)
+        with Image.open(out) as clip:
+            assert getattr(clip, "n_frames", 1) == 20 and clip.info["duration"] == 80
+        sizes[colors] = out.stat().st_size
+    assert sizes[video.SMALL_COLORS] < 0.25 * sizes[None]  # what does not move is not written again
+
+
+def test_the_zoo_is_small() -> None:
+    clips = list((Path(__file__).parents[2] / "models").glob("*/replay.*"))
+    assert clips and sum(clip.stat().st_size for clip in clips) < 250_000 * len(clips)
 
 
 def test_a_renderer_that_does_not_work_is_named(tmp_path: Path) -> None:

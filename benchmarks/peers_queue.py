@@ -1,0 +1,102 @@
+"""Trains every peer that has no file yet: one process per core, Stable-Baselines3 first and seed by seed.
+
+    .venv-bench/bin/python -m benchmarks.peers_queue --out results/baselines/peers
+
+The runs are those of `geoact sweep baselines`, the same tasks, seeds and numbers of transitions. A file under its
+final name is a finished run, so the same command continues where it was stopped.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from geoact.experiments.catalogue import EXPERIMENTS, transitions
+from geoact.machine import available_cores
+
+LIBRARIES = ("sb3", "sbx")
+ONE_THREAD = {
+    "MUJOCO_GL": "disabled",
+    "OMP_NUM_THREADS": "1",
+    "JAX_PLATFORMS": "cpu",
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
+}
+
+
+@dataclass(frozen=True)
+class PeerRun:
+    """One training of a peer."""
+
+    library: str
+    algorithm: str
+    env: str
+    seed: int
+    timesteps: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.library}__{self.algorithm}__{self.env}__s{self.seed}"
+
+    def command(self, out: Path) -> list[str]:
+        words = [sys.executable, "-m", "benchmarks.peers", "--library", self.library]
+        words += ["--algorithm", self.algorithm, "--env", self.env, "--seed", str(self.seed)]
+        return [*words, "--timesteps", str(self.timesteps), "--out", str(out)]
+
+
+def queue() -> Iterator[PeerRun]:
+    """All runs in their order; SBX's PPO is not set up."""
+    ours = EXPERIMENTS["baselines"]
+    for library in LIBRARIES:
+        for seed in ours.seeds:
+            for label, variant in ours.variants.items():
+                for task in ours.tasks:
+                    if library == "sb3" or variant.off_policy:
+                        steps = transitions(task, ours.num_envs, None, variant.length)
+                        yield PeerRun(library, label, task.env, seed, steps)
+
+
+def run(out: Path, cores: list[int]) -> list[str]:
+    """Train what is not there yet, one run per core at a time; the names of those that failed."""
+    out.mkdir(parents=True, exist_ok=True)
+    waiting = [peer for peer in queue() if not (out / f"{peer.name}.json").exists()]
+    running: dict[int, tuple[PeerRun, subprocess.Popen[bytes]]] = {}
+    failed: list[str] = []
+    while waiting or running:
+        for core in cores:
+            if core in running and (code := running[core][1].poll()) is not None:
+                peer, _ = running.pop(core)
+                print(f"{'finished' if code == 0 else 'failed'} {peer.name}", flush=True)
+                failed += [peer.name] if code else []
+            if core not in running and waiting:
+                peer = waiting.pop(0)
+                with open(out / f".{peer.name}.log", "wb") as log:
+                    process = subprocess.Popen(
+                        ["nice", "-n", "10", "taskset", "-c", str(core), *peer.command(out)],
+                        env={**os.environ, **ONE_THREAD},
+                        stdin=subprocess.DEVNULL,
+                        stdout=log,
+                        stderr=log,
+                    )
+                running[core] = peer, process
+        time.sleep(0.5)
+    return failed
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--jobs", type=int, default=0, help="runs at a time; 0: one per core")
+    given = parser.parse_args()
+    cores = available_cores()
+    failed = run(given.out, cores[: given.jobs] if given.jobs else cores)
+    for name in failed:
+        print(f"failed: {name}, see {given.out / f'.{name}.log'}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,73 @@
+"""What several commands take, so that it is called the same everywhere."""
+
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from tyro.conf import Positional, arg
+
+from geoact.commands._arguments import Known
+from geoact.config import REGISTRY
+from geoact.errors import InputError
+
+Score = Literal["eval", "training"]
+
+Algorithm = Annotated[str, arg(help=f"One of {', '.join(REGISTRY)}."), Known(tuple(REGISTRY))]
+
+Runs = Annotated[tuple[Path, ...], Positional, arg(metavar="RUN ...", help_behavior_hint="")]
+
+RunsDir = Annotated[Path, arg(aliases=("--runs",))]
+"""Where runs are read from; `--runs` is its older name."""
+
+SEEDS = 2**32
+"""Seeds of single episodes are below this: some simulators take no larger ones."""
+
+
+@dataclass(frozen=True)
+class PolicyOptions:
+    """Which policy to use."""
+
+    path: Positional[Path]
+    """A run (its directory, or its name in --runs-dir), a policy folder, or zoo:NAME."""
+    _: KW_ONLY
+    best: bool = False
+    """Use the run's policy with the best evaluation instead of the newest."""
+    runs_dir: Path = Path("runs")
+    """Where runs are looked for by name."""
+
+    def policy(self) -> Path:
+        """Where the policy is."""
+        found = locate(self.path, self.runs_dir)
+        return found / "best" if self.best else found
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpisodeOptions(PolicyOptions):
+    """Which policy to play, where."""
+
+    env: str | None = None
+    """Play in this environment instead of the one that the policy was trained on."""
+    trust_env: bool = False
+    """Import the module that the policy's file names for its environment (module:Id): this runs that module's code."""
+    seed: int = 0
+    """Seed of the first episode; the i-th starts from seed + i."""
+
+
+def locate(path: Path | str, runs_dir: Path | str) -> Path:
+    """A run that is given by its directory or by its name; what does not exist is returned as it is."""
+    path = Path(path)
+    named = Path(runs_dir) / path
+    return named if not path.exists() and named.exists() else path
+
+
+def check_episodes(episodes: int, seed: int) -> None:
+    """Refuse episodes that cannot be played."""
+    if episodes < 1:
+        raise InputError(f"episodes must be greater than 0, got {episodes}")
+    check_seed(seed, episodes)
+
+
+def check_seed(seed: int, count: int = 1) -> None:
+    """Refuse a seed that a simulator would refuse, among `count` in a row."""
+    if not 0 <= seed <= SEEDS - count:
+        raise InputError(f"seed must be between 0 and {SEEDS - count}, got {seed}")

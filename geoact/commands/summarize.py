@@ -1,0 +1,31 @@
+"""`geoact summarize`."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from geoact.commands._options import RunsDir
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summarize:
+    """Copy finished runs as summaries of a few kilobytes, fit to be committed.
+
+    Tables, figures and reports read summaries as they read runs, and a sweep counts them as finished.
+    """
+
+    runs_dir: RunsDir = Path("runs")
+    """Where the runs are: a directory of runs, a sweep, or a directory of sweeps."""
+    out: Path
+    """Folder to write into; a summary of the same run is replaced, others stay."""
+
+
+def run(options: Summarize) -> int:
+    """Write the summaries and say how many."""
+    from geoact.report.summaries import summarize
+
+    done = summarize(Path(options.runs_dir), Path(options.out))
+    for line in done.left_out:
+        print(f"left out {line}", file=sys.stderr)
+    print(f"{options.out}: {len(done.written)} summaries")
+    return 0

@@ -1,0 +1,262 @@
+"""Variants against each other: over the seeds of one task, and over all tasks that they share.
+
+Every table shows both scores of a run, training first (collect.py). A mean never stands without its number of
+seeds and its budget, and budgets are never mixed.
+"""
+
+import functools
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from geoact import statistics
+from geoact.errors import InputError
+from geoact.report import style
+from geoact.report.collect import SCORES, RunData, RunGroup, Score, collect, group
+from geoact.report.curves import draw_curves
+from geoact.report.tables import Table, Value
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+BOOTSTRAP_SEED = 0
+KINDS: dict[Score, str] = {"training": "training", "eval": "evaluation"}
+"""How the scores are called in columns."""
+
+Groups = Mapping[tuple[str, str], RunGroup]
+"""(task, label) -> its runs."""
+TaskScores = dict[str, dict[str, list[float]]]
+"""Label -> task -> one score per seed."""
+
+
+def number(value: float) -> str:
+    """Returns are shown whole, small ones with two digits."""
+    return f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:,.2f}"
+
+
+def mean_std(scores: Sequence[float], seeds: bool = True) -> str:
+    """`4,321 ± 120 (n=5)`; a single run has no spread."""
+    found = statistics.mean_std(scores)
+    digits = 0 if abs(found.mean) >= 100 else 2
+    spread = "" if math.isnan(found.std) else f" ± {found.std:,.{digits}f}"
+    return f"{found.mean:,.{digits}f}{spread}" + (f" (n={found.seeds})" if seeds else "")
+
+
+def details(
+    name: str, title: str, groups: Groups, paper: Mapping[tuple[str, str], str] | None = None
+) -> Table:
+    """One row per variant and task, with everything; `paper`: the paper's entry, where it has one."""
+    columns = ["task", "variant"]
+    for word in KINDS.values():
+        columns += [f"{word} {part}" for part in ("mean", "std", "IQM", "IQM low", "IQM high")]
+    numbers = columns[2:]
+    columns += ["seeds", "transitions", "vector steps", "remarks"] + ["paper"] * (paper is not None)
+    rows: list[list[Value]] = []
+    for (task, label), members in groups.items():
+        row: list[Value] = [task, label]
+        for kind in KINDS:
+            row += _five_numbers(task, list(members.scores(kind).values()))
+        seeds = max(len(members.scores(kind)) for kind in KINDS)
+        remarks = members.remarks() if members.runs else ["no runs"]
+        row += [
+            seeds,
+            members.budget[0] if members.budget else None,
+            members.vector_steps,
+            "; ".join(remarks),
+        ]
+        rows.append([*row, paper.get((task, label))] if paper is not None else row)
+    notes = [
+        *(f"{KINDS[kind].capitalize()}: {what}." for kind, what in SCORES.items()),
+        "IQM: interquartile mean, with the limits of its stratified bootstrap 95 % interval, 10,000 replicas.",
+    ]
+    formats = dict.fromkeys(numbers, ",.1f") | {"transitions": ",", "vector steps": ","}
+    return Table(f"{name}_details", f"{title}: details", columns, rows, notes, formats)
+
+
+def _five_numbers(task: str, scores: list[float]) -> list[Value]:
+    """Mean, deviation, interquartile mean and its interval; of one run nothing is known about the spread."""
+    if not scores:
+        return [None] * 5
+    found = statistics.mean_std(scores)
+    middle = float(statistics.interquartile_mean({task: scores}))
+    if len(scores) == 1:
+        return [found.mean, None, middle, None, None]
+    interval = statistics.bootstrap_interval(
+        statistics.interquartile_mean, {task: scores}, seed=BOOTSTRAP_SEED
+    )
+    return [found.mean, found.std, middle, float(interval.low), float(interval.high)]
+
+
+def shared(groups: Groups, kind: Score) -> tuple[list[str], TaskScores]:
+    """The tasks that all variants have finished with the same budget, and their scores there.
+
+    Variants with the fewest tasks are left out until something is shared.
+    """
+    by_label: dict[str, dict[str, RunGroup]] = {}
+    for (task, label), members in groups.items():
+        if members.scores(kind):
+            by_label.setdefault(label, {})[task] = members
+    while len(by_label) >= 2:
+        common = [
+            task
+            for task in next(iter(by_label.values()))
+            if all(task in members for members in by_label.values())
+            and len({members[task].budget for members in by_label.values()}) == 1
+        ]
+        if common:
+            scores = {
+                label: {task: list(members[task].scores(kind).values()) for task in common}
+                for label, members in by_label.items()
+            }
+            return common, scores
+        fewest = min(by_label, key=lambda label: len(by_label[label]))
+        del by_label[fewest]
+    return [], {}
+
+
+def normalised(scores: TaskScores, tasks: list[str]) -> TaskScores:
+    """Every task's scores on [0, 1]: 0 is the worst run shown, 1 the best."""
+    result: TaskScores = {label: {} for label in scores}
+    for task in tasks:
+        everything = [score for members in scores.values() for score in members[task]]
+        low, high = min(everything), max(everything)
+        for label, members in scores.items():
+            result[label][task] = [(s - low) / (high - low) if high > low else 0.5 for s in members[task]]
+    return result
+
+
+def enough_seeds(members: Mapping[str, Sequence[float]]) -> bool:
+    """Whether an interval means anything: at least two seeds of a variant on every task."""
+    return all(len(seeds) > 1 for seeds in members.values())
+
+
+def aggregate(name: str, title: str, groups: Groups) -> Table | None:
+    """The variants against each other over the tasks they share; None where nothing is shared."""
+    rows: list[list[Value]] = []
+    notes: list[str] = []
+    first = ""
+    for kind, word in KINDS.items():
+        tasks, scores = shared(groups, kind)
+        if not tasks:
+            continue
+        first = next(iter(scores))
+        rows += _aggregate_rows(word, scores, normalised(scores, tasks))
+        plural = "s" * (len(tasks) > 1)
+        notes.append(
+            f"{word.capitalize()}: over {len(tasks)} task{plural} that all of these have finished with equal budgets: "
+            f"{', '.join(tasks)}."
+        )
+        few = [label for label, members in scores.items() if not enough_seeds(members)]
+        if few:
+            notes.append(f"No interval ({word}) of {', '.join(few)}: it needs two seeds on every task.")
+    if not rows:
+        return None
+    notes.append(
+        "Normalised per task: 0 is the worst run shown here, 1 the best. IQM: interquartile mean over runs and tasks. "
+        f"P: probability that a run of {first} has the higher score than one of this variant on the same task, "
+        "averaged over tasks. Stratified bootstrap, 10,000 replicas."
+    )
+    probability = f"P({first} better)"
+    columns = [
+        "score",
+        "variant",
+        "IQM, normalised",
+        "95 % interval",
+        probability,
+        "95 % interval of P",
+        "runs",
+    ]
+    formats = {"IQM, normalised": ".3f", probability: ".2f"}
+    return Table(f"{name}_aggregate", f"{title}: all tasks together", columns, rows, notes, formats)
+
+
+def _aggregate_rows(word: str, scores: TaskScores, scaled: TaskScores) -> list[list[Value]]:
+    first = next(iter(scores))
+    rows: list[list[Value]] = []
+    for label in scores:
+        enough = enough_seeds(scores[label])
+        both = enough and enough_seeds(scores[first])
+        middle = statistics.bootstrap_interval(
+            statistics.interquartile_mean, scaled[label], seed=BOOTSTRAP_SEED
+        )
+        better = statistics.bootstrap_interval(
+            statistics.probability_of_improvement, scores[first], scores[label], seed=BOOTSTRAP_SEED
+        )
+        itself = label == first
+        rows.append(
+            [
+                word,
+                label,
+                float(middle.estimate),
+                f"{middle.low:.2f} to {middle.high:.2f}" if enough else "",
+                None if itself else float(better.estimate),
+                "" if itself or not both else f"{better.low:.2f} to {better.high:.2f}",
+                sum(map(len, scores[label].values())),
+            ]
+        )
+    return rows
+
+
+def draw_profiles(stem: Path, title: str, groups: Groups, kind: Score) -> list[Path]:
+    """Performance profiles: the fraction of runs above each normalised score."""
+    tasks, scores = shared(groups, kind)
+    if not tasks:
+        return []
+    with style.drawing():
+        figure = style.new_figure(5.2, 3.4)
+        axis = figure.subplots()
+        plot_profiles(axis, normalised(scores, tasks))
+        plural = "s" * (len(tasks) > 1)
+        axis.set_title(style.plain(f"{title}: {len(tasks)} task{plural}, {KINDS[kind]}"))
+        axis.legend()
+        return style.save_figure(figure, stem)
+
+
+def plot_profiles(axis: "Axes", scaled: TaskScores) -> None:
+    """One curve per variant, with its interval where there are seeds enough."""
+    levels = np.linspace(0, 1, 101)
+    profile = functools.partial(statistics.performance_profile, thresholds=levels)
+    colors = style.colors_of(scaled)
+    for label, members in scaled.items():
+        found = statistics.bootstrap_interval(profile, members, seed=BOOTSTRAP_SEED, replicas=2_000)
+        runs = sum(map(len, members.values()))
+        axis.plot(levels, found.estimate, color=colors[label], label=style.plain(f"{label} ({runs} runs)"))
+        if enough_seeds(members):
+            axis.fill_between(levels, found.low, found.high, color=colors[label], alpha=0.15, lw=0)
+    axis.set(
+        xlabel="normalised score (0: worst run shown, 1: best)",
+        ylabel="fraction of runs above",
+        ylim=(-0.02, 1.02),
+    )
+
+
+def compare_runs(paths: Sequence[Path], out: Path, kind: Score = "eval") -> tuple[list[Path], list[str]]:
+    """Compare any runs, or directories of them: the files written, and a sentence for each run that was skipped.
+
+    Tables show both scores, figures the one asked for. What `geoact compare` does.
+    """
+    if not paths:
+        raise InputError("give at least one run directory to compare")
+    runs: list[RunData] = []
+    skipped: list[str] = []
+    for path in paths:
+        found, broken = collect(path)
+        if not found and not broken:
+            raise InputError(f"{path} is not a run and holds none")
+        runs, skipped = runs + found, skipped + broken
+    if not runs:
+        raise InputError("none of these is a run that can be read: " + "; ".join(skipped))
+    return compare(group(runs), out, kind), skipped
+
+
+def compare(groups: Groups, out: Path, kind: Score = "eval", title: str = "Comparison") -> list[Path]:
+    """Tables with both scores, and the figures of one; the files written."""
+    paths = details("comparison", title, groups).write(out)
+    together = aggregate("comparison", title, groups)
+    if together is not None:
+        paths += together.write(out)
+        paths += draw_profiles(out / "comparison_profiles", title, groups, kind)
+    return paths + draw_curves(out / "comparison_curves", title, groups, kind)

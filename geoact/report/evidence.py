@@ -1,0 +1,228 @@
+"""All tasks of an experiment at one equal budget: the table, the statistics over tasks, and one figure of everything.
+
+Variants that stand for the same method on different tasks (`gac` on MuJoCo, `gac-scale` on DMControl) share a
+column. Each entry is `training / evaluation`, both means over seeds with their sample standard deviations, and what
+is missing is named below the table.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from geoact import statistics
+from geoact.experiments.catalogue import Experiment
+from geoact.report import style
+from geoact.report.collect import SCORES, RunGroup, Score
+from geoact.report.comparison import (
+    BOOTSTRAP_SEED,
+    KINDS,
+    Groups,
+    aggregate,
+    draw_profiles,
+    enough_seeds,
+    mean_std,
+    normalised,
+    plot_profiles,
+    shared,
+)
+from geoact.report.curves import RETURNS, plot_task
+from geoact.report.tables import Table, Value
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+ACROSS = 4
+"""Panels of learning curves beside each other."""
+
+
+def make(experiment: Experiment, groups: Groups, skipped: list[str], out: Path) -> list[Path]:
+    """Write the table, the statistics over tasks and the figures; the files written.
+
+    The statistics are of the methods that have finished all tasks; where others have finished some, those of all
+    methods over the tasks that they share stand in files named `_shared`.
+    """
+    merged = by_method(experiment, groups)
+    name, title = experiment.name, experiment.title
+    paths = table(experiment, groups, skipped).write(out)
+    whole = complete(experiment, merged)
+    for suffix, members in (("", whole), ("_shared", {} if whole == merged else merged)):
+        together = aggregate(name + suffix, title, members)
+        if together is not None:
+            paths += together.write(out)
+            for kind, word in KINDS.items():
+                paths += draw_profiles(out / f"{name}{suffix}_profiles_{word}", title, members, kind)
+    return paths + draw(out / name, experiment, merged)
+
+
+def by_method(experiment: Experiment, groups: Groups) -> dict[tuple[str, str], RunGroup]:
+    """(task, method) -> runs: variants of one method on different tasks under one label."""
+    merged: dict[tuple[str, str], RunGroup] = {}
+    for (task, label), group in groups.items():
+        method = experiment.variants[label].method or label
+        assert (task, method) not in merged, f"{method} has two variants on {task}"
+        merged[task, method] = RunGroup(task, method, group.runs)
+    return merged
+
+
+def complete(experiment: Experiment, merged: Groups) -> dict[tuple[str, str], RunGroup]:
+    """The methods that have finished every task; all of them where fewer than two have."""
+    unfinished = {
+        method for (_, method), group in merged.items() if not all(group.scores(kind) for kind in KINDS)
+    }
+    whole = {key: group for key, group in merged.items() if key[1] not in unfinished}
+    return whole if len(whole) >= 2 * len(experiment.tasks) else dict(merged)
+
+
+def entry(group: RunGroup | None) -> str:
+    """`4,314 ± 120 / 5,092 ± 182 (n=2)`: training / evaluation, or what must be said instead."""
+    if group is None:
+        return "not planned"
+    if not group.runs:
+        return "no runs"
+    scores = {kind: list(group.scores(kind).values()) for kind in KINDS}
+    parts = [mean_std(values, seeds=False) if values else "none" for values in scores.values()]
+    remarks = [remark for remark in group.remarks() if "another budget" not in remark]
+    if not any(scores.values()):
+        return "; ".join(remarks)
+    return "; ".join([f"{' / '.join(parts)} (n={max(map(len, scores.values()))})", *remarks])
+
+
+def table(experiment: Experiment, groups: Groups, skipped: list[str]) -> Table:
+    """Tasks down, methods across."""
+    merged = by_method(experiment, groups)
+    methods = list(dict.fromkeys(method for _, method in merged))
+    rows: list[list[Value]] = []
+    for task in experiment.tasks:
+        steps = sorted(
+            {group.budget for (name, _), group in merged.items() if name == task.name and group.budget}
+        )
+        row: list[Value] = [f"{task.name} (run as {task.env})" if task.note else task.name]
+        row += [entry(merged.get((task.name, method))) for method in methods]
+        row.append("; ".join(f"{total:,} = {-(-total // envs):,} x {envs}" for total, envs in steps))
+        rows.append(row)
+    columns = ["task", *methods, "transitions = vector steps x environments"]
+    return Table(experiment.name, experiment.title, columns, rows, notes(experiment, groups, skipped))
+
+
+def notes(experiment: Experiment, groups: Groups, skipped: list[str]) -> list[str]:
+    """How the entries are to be read, and which runs are missing."""
+    lines = [
+        "Each entry: training / evaluation. Training: "
+        + SCORES["training"]
+        + ". Evaluation: "
+        + SCORES["eval"]
+        + ". "
+        "Mean ± sample standard deviation over n seeds."
+    ]
+    for label, variant in experiment.variants.items():
+        if variant.method is not None:
+            own = ", ".join(task.name for task in experiment.tasks if variant.on(task))
+            lines.append(f"{variant.method} is {label} on {own}.")
+    counts = {len(group.scores(kind)) for group in groups.values() for kind in KINDS} - {0}
+    if counts:
+        seeds = str(min(counts)) if len(counts) == 1 else f"{min(counts)} to {max(counts)}"
+        lines.append(f"{seeds} seeds per entry: enough to see large differences, not to rank close ones.")
+    lines += [f"{task.name}: {task.note}." for task in experiment.tasks if task.note]
+    absent = missing_runs(experiment, groups)
+    planned = len(groups) * len(experiment.seeds)
+    if absent:
+        number = sum(map(len, absent.values()))
+        listed = "; ".join(f"{where}: {', '.join(tasks)}" for where, tasks in absent.items())
+        lines.append(
+            f"Missing ({number} of {planned} runs; geoact sweep {experiment.name} makes them): {listed}."
+        )
+    return lines + [f"Skipped {line}." for line in skipped]
+
+
+def missing_runs(experiment: Experiment, groups: Groups) -> dict[str, list[str]]:
+    """`label, seed n` -> the tasks on which that run has not finished."""
+    absent: dict[str, list[str]] = {}
+    for label in experiment.variants:
+        for seed in experiment.seeds:
+            for (task, owner), group in groups.items():
+                done = {run.config.seed for run in group.counted() if run.state == "finished"}
+                if owner == label and seed not in done:
+                    absent.setdefault(f"{label}, seed {seed}", []).append(task)
+    return absent
+
+
+def draw(stem: Path, experiment: Experiment, merged: Groups) -> list[Path]:
+    """Normalised scores with intervals above, one panel of learning curves per task below."""
+    from matplotlib.lines import Line2D
+
+    methods = list(dict.fromkeys(method for _, method in merged))
+    colors = style.colors_of(methods)
+    tasks = experiment.tasks
+    down = -(-len(tasks) // ACROSS)
+    with style.drawing():
+        figure = style.new_figure(11.6, 3.4 + 2.1 * down)
+        above, below = figure.subfigures(2, 1, squeeze=False, height_ratios=[3.2, 2.1 * down]).ravel()
+        middle, better, profile = above.subplots(1, 3)
+        whole = complete(experiment, merged)
+        _plot_scores(middle, better, whole, colors)
+        shown, scores = shared(whole, "eval")
+        if shown:
+            plot_profiles(profile, normalised(scores, shown))
+        profile.set_title("performance profile, evaluation")
+        metric, ylabel = RETURNS["eval"]
+        panels = below.subplots(down, ACROSS, squeeze=False).ravel()
+        for panel, task in zip(panels, tasks):
+            plot_task(panel, task.name, merged, metric, colors)
+            panel.set_title(style.plain(f"{task.name} (run as {task.env})" if task.note else task.name))
+        for panel in panels[len(tasks) :]:
+            panel.remove()
+        below.supxlabel("transitions", fontsize=9)
+        below.supylabel(ylabel, fontsize=9)
+        handles = [Line2D([], [], color=colors[method]) for method in methods]
+        figure.legend(
+            handles, [style.plain(m) for m in methods], loc="outside lower center", ncols=len(methods)
+        )
+        figure.suptitle(
+            style.plain(f"{experiment.title}\ncurves: mean, shaded: ± standard deviation over seeds"),
+            fontsize=10,
+        )
+        return style.save_figure(figure, stem)
+
+
+def _plot_scores(middle: "Axes", better: "Axes", merged: Groups, colors: dict[str, str]) -> None:
+    """Interquartile mean of the normalised scores, and the probability of improvement over the first method."""
+    first = ""
+    looks: dict[Score, tuple[str, float]] = {"training": ("o", 0.14), "eval": ("s", -0.14)}
+    for kind, (marker, shift) in looks.items():
+        tasks, scores = shared(merged, kind)
+        if not tasks:
+            continue
+        first = next(iter(scores))
+        scaled = normalised(scores, tasks)
+        for place, label in enumerate(scores):
+            enough = enough_seeds(scores[label])
+            found = statistics.bootstrap_interval(
+                statistics.interquartile_mean, scaled[label], seed=BOOTSTRAP_SEED
+            )
+            _point(middle, found, -place + shift, marker, colors[label], enough)
+            if label != first:
+                found = statistics.bootstrap_interval(
+                    statistics.probability_of_improvement, scores[first], scores[label], seed=BOOTSTRAP_SEED
+                )
+                both = enough and enough_seeds(scores[first])
+                _point(better, found, -place + shift, marker, colors[label], both)
+        for axis in (middle, better):
+            axis.set_yticks([-i for i in range(len(scores))], [style.plain(label) for label in scores])
+        middle.plot([], [], marker, color="0.4", label=f"{KINDS[kind]}, {len(tasks)} tasks")
+    middle.set(
+        title="interquartile mean, normalised", xlabel="0: worst run shown, 1: best", xlim=(-0.03, 1.03)
+    )
+    better.set(title=style.plain(f"probability that {first or 'the first'} is better"), xlim=(-0.03, 1.03))
+    better.axvline(0.5, color="0.4", lw=0.8)
+    if first:
+        middle.legend(loc="best")
+
+
+def _point(
+    axis: "Axes", found: statistics.Interval, height: float, marker: str, color: str, interval: bool
+) -> None:
+    axis.plot([float(found.estimate)], [height], marker, color=color, ms=5)
+    if interval:
+        ends = np.array([float(found.low), float(found.high)])
+        axis.plot(ends, [height, height], color=color, lw=1.6)

@@ -1,0 +1,305 @@
+"""The paper's tables and figures from whatever runs are there, our numbers beside the paper's.
+
+Both scores of our runs are shown. The paper's numbers stand beside our training return, because they appear to be
+that: for Humanoid it gives a deterministic evaluation after training (6,591) apart from its table's number (5,823).
+The deterministic evaluation of a run is usually higher than its training return.
+
+Budgets are given in transitions and in vector steps, the paper's unit. What is missing is said where its number
+would be, with the command that makes it.
+
+A table comes in two forms: one row per task and variant, as the paper has them, and `_details`, with the
+interquartile mean and its bootstrap interval. With two or more variants a third, `_aggregate`, compares them over
+all tasks that they share.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from geoact.config import unknown
+from geoact.errors import InputError
+from geoact.experiments.catalogue import EXPERIMENTS, Experiment, Variant
+from geoact.experiments.paper_numbers import paper_numbers
+from geoact.report import evidence
+from geoact.report.collect import SCORES, RunData, RunGroup, Score, groups_of
+from geoact.report.comparison import (
+    KINDS,
+    Groups,
+    aggregate,
+    details,
+    draw_profiles,
+    mean_std,
+    number,
+)
+from geoact.report.curves import draw_curves, draw_scales
+from geoact.report.tables import Table, Value
+
+
+@dataclass(frozen=True)
+class PaperItem:
+    """A table or figure of the paper (or of ours, in its form), and what it is made from."""
+
+    kind: Literal["table", "returns", "scales", "study", "checkpoints"]
+    """table, returns and scales are made from runs; study: one of `geoact analyze`; checkpoints: the paper's files."""
+    source: str
+    """The experiment of the catalogue, or the study."""
+    numbers: str | None = None
+    """Key of its numbers in paper.json."""
+
+
+ITEMS: dict[str, PaperItem] = {
+    "table1": PaperItem("table", "table1", "table1_mujoco"),
+    "table2": PaperItem("table", "table2", "table2_dmcontrol"),
+    "table3": PaperItem("table", "table3", "table3_ablation_halfcheetah"),
+    "tableA1": PaperItem("study", "concentration", "tableA1_concentration"),
+    "tableA2": PaperItem("table", "tableA2", "tableA2_walker2d_500k"),
+    "tableA3": PaperItem("study", "cost", "complexity"),
+    "fig3": PaperItem("returns", "table1"),
+    "fig4": PaperItem("returns", "table2"),
+    "fig5": PaperItem("returns", "table3"),
+    "figA1": PaperItem("study", "concentration"),
+    "figA2": PaperItem("study", "saturation", "figureA2_gradient_saturation"),
+    "figA3": PaperItem("scales", "table2", "figureA3_scale_convergence"),
+    "figA4": PaperItem("scales", "tableA2"),
+    "checkpoints": PaperItem("checkpoints", "published", "published_checkpoints_deterministic_10_episodes"),
+    "beyond": PaperItem("table", "beyond"),
+    "evidence": PaperItem("table", "evidence"),
+}
+"""By the names that `geoact paper` takes. What is not in the paper comes last."""
+OURS = ("beyond", "evidence")
+FROM_RUNS = tuple(name for name, item in ITEMS.items() if item.kind in ("table", "returns", "scales"))
+
+CHECKPOINTS = (
+    "geoact import FILE.pt --out POLICY, geoact evaluate POLICY --episodes 10 (results/published/README.md)"
+)
+
+
+def resolve(name: str) -> str:
+    """The item that a name means: table1, Table A.2, figureA3, or its key in paper.json."""
+
+    def key(text: str) -> str:
+        return re.sub(r"[\s._-]", "", text.lower()).replace("figure", "fig")
+
+    names = {key(item): item for item in ITEMS}
+    names |= {key(item.numbers): item_name for item_name, item in ITEMS.items() if item.numbers}
+    if key(name) not in names:
+        raise InputError(unknown("table or figure", name, [*ITEMS, "all"]))
+    return names[key(name)]
+
+
+def how_to_make(name: str) -> str:
+    """The command that makes what an item needs."""
+    item = ITEMS[name]
+    if item.kind == "study":
+        runs = " RUN" if item.source == "saturation" else ""
+        return f"geoact analyze {item.source}{runs}"
+    if item.kind == "checkpoints":
+        return CHECKPOINTS
+    return f"geoact sweep {item.source}"
+
+
+def missing(name: str, runs: list[RunData]) -> str | None:
+    """What an item lacks, and the command that makes it; None if every variant has a finished run on every task."""
+    item = ITEMS[name]
+    if name not in FROM_RUNS:
+        return how_to_make(name)
+    groups = groups_of(EXPERIMENTS[item.source], runs)
+    if item.kind == "scales":
+        labels = [label for label, v in EXPERIMENTS[item.source].variants.items() if has_learned_scale(v)]
+        groups = {key: group for key, group in groups.items() if key[1] in labels}
+        command = f"{how_to_make(name)} --algorithms {' '.join(labels)}"
+    else:
+        command = how_to_make(name)
+    without = sum(not any(run.state == "finished" for run in group.runs) for group in groups.values())
+    return f"{without} of {len(groups)} entries have no finished run: {command}" if without else None
+
+
+def has_learned_scale(variant: Variant) -> bool:
+    """Whether a variant's policy has a scale of its own for each dimension."""
+    return getattr(variant.config(), "scale", None) == "learned"
+
+
+def paper_value(experiment: Experiment, task: str, label: str) -> Any:
+    """What the paper has at this place: [mean, standard deviation], a text, or None."""
+    column = experiment.variants[label].paper
+    if experiment.paper is None or column is None:
+        return None
+    numbers = paper_numbers()[experiment.paper]
+    return numbers[task][column] if task in numbers else numbers[column]
+
+
+def paper_entry(experiment: Experiment, task: str, label: str) -> str:
+    """The same in words."""
+    value = paper_value(experiment, task, label)
+    if isinstance(value, list):
+        return f"{number(value[0])} ± {number(value[1])} (n=5)"
+    return str(value) if value is not None else ""
+
+
+def our_entry(group: RunGroup, kind: Score) -> str:
+    """Our score, or what must be said in its place."""
+    scores = list(group.scores(kind).values())
+    if not group.runs:
+        return "no runs"
+    return "; ".join(([mean_std(scores)] if scores else []) + group.remarks([kind]))
+
+
+def notes(experiment: Experiment, groups: Groups, skipped: list[str]) -> list[str]:
+    """What stands below a table."""
+    lines = [
+        "Ours, training: "
+        + SCORES["training"]
+        + ". Ours, evaluation: "
+        + SCORES["eval"]
+        + ". Mean ± sample standard "
+        "deviation over n seeds."
+    ]
+    if experiment.paper is not None:
+        lines.append(
+            "The paper's numbers (mean episodic return ± standard deviation over 5 seeds) appear to be training "
+            "returns: compare them with ours, training. The deterministic evaluation is another quantity, and usually "
+            "higher."
+        )
+        lines.append("A step of the paper is a vector step: 8 transitions, one of each environment.")
+        if any(not variant.off_policy for variant in experiment.variants.values()):
+            lines.append(
+                "PPO: CleanRL's PPO counts transitions where its SAC and TD3 count steps of the loop, so the paper's "
+                "PPO may have had an eighth of the others' transitions. Ours has as many as the others, unless it was "
+                "trained with --ppo-budget transitions."
+            )
+        contradictions = paper_numbers()["contradictions"].get(experiment.paper, [])
+        lines += [f"The paper differs from itself: {text}." for text in contradictions]
+    lines += [f"{task.name}: {task.note}." for task in experiment.tasks if task.note]
+    empty = sorted(f"{group.label} on {group.task}" for group in groups.values() if not _scored(group))
+    if empty:
+        lines.append(
+            f"Without a finished run ({len(empty)} of {len(groups)}; geoact sweep {experiment.name} makes them): "
+            f"{', '.join(empty)}."
+        )
+    return lines + [f"Skipped {line}." for line in skipped]
+
+
+def _scored(group: RunGroup) -> bool:
+    return any(group.scores(kind) for kind in KINDS)
+
+
+def as_printed(experiment: Experiment, groups: Groups, skipped: list[str]) -> Table:
+    """The table with the paper's rows: one per task and variant, both of our scores, and both counts of steps."""
+    in_paper = experiment.paper is not None
+    columns = ["task"] * (len(experiment.tasks) > 1) + ["variant", "ours, training"]
+    columns += ["paper (training)"] * in_paper + ["ours, evaluation", "our transitions", "our vector steps"]
+    columns += ["paper's vector steps"] * in_paper
+    relative = len(experiment.tasks) == 1 and experiment.name == "table3"
+    if relative:
+        columns += ["relative, ours", "relative, paper"]
+    parameters = experiment.name == "tableA2"
+    if parameters:
+        columns += ["parameters, paper"]
+    first = next(iter(experiment.variants))
+    rows: list[list[Value]] = []
+    for task in experiment.tasks:
+        name = f"{task.name} (ours: {task.env})" if task.note else task.name
+        for label, variant in experiment.variants.items():
+            group = groups.get((task.name, label))
+            if group is None:
+                continue
+            row: list[Value] = [name] * (len(experiment.tasks) > 1)
+            row += [
+                variant.paper or label if len(experiment.tasks) == 1 else label,
+                our_entry(group, "training"),
+            ]
+            row += [paper_entry(experiment, task.name, label)] * in_paper
+            row += [our_entry(group, "eval"), group.budget[0] if group.budget else None, group.vector_steps]
+            row += [_paper_steps(task.vector_steps, experiment.num_envs, variant)] * in_paper
+            if relative:
+                row += [
+                    _relative(*(_mean(groups[task.name, key]) for key in (label, first))),
+                    _relative(*(_first(paper_value(experiment, task.name, key)) for key in (label, first))),
+                ]
+            if parameters:
+                row += [_parameters(variant)]
+            rows.append(row)
+    formats = {name: "," for name in columns if name.endswith(("transitions", "vector steps"))}
+    below = notes(experiment, groups, skipped)
+    if relative:
+        below.append(f"Relative: difference of the means from {first}'s; ours by the training return.")
+    if parameters:
+        below.append(
+            "Parameters: what a learned scale adds, by the paper; ours adds 64 weights and a bias per dimension."
+        )
+    return Table(experiment.name, experiment.title, columns, rows, below, formats)
+
+
+def _paper_steps(vector_steps: int, num_envs: int, variant: Variant) -> Value:
+    """The paper's steps as vector steps; in both readings where its PPO may have counted transitions."""
+    if variant.off_policy:
+        return vector_steps
+    return f"{vector_steps:,} or {vector_steps // num_envs:,}"
+
+
+def _mean(group: RunGroup) -> float | None:
+    scores = list(group.scores("training").values())
+    return sum(scores) / len(scores) if scores else None
+
+
+def _first(value: Any) -> float | None:
+    return float(value[0]) if isinstance(value, list) else None
+
+
+def _relative(value: float | None, base: float | None) -> str:
+    if value is None or base is None or base <= 0:
+        return ""
+    return f"{100 * (value / base - 1):+.1f} %" if value != base else "0 %"
+
+
+def _parameters(variant: Variant) -> str:
+    extra = paper_numbers()["tableA2_walker2d_500k"]["adaptive_extra_parameters"]
+    return f"+{extra}" if has_learned_scale(variant) else "+0"
+
+
+def make_table(name: str, runs: list[RunData], skipped: list[str], out: Path, kind: Score) -> list[Path]:
+    """Write one of the tables, in all its forms."""
+    experiment = EXPERIMENTS[ITEMS[name].source]
+    groups = groups_of(experiment, runs)
+    entries = {key: paper_entry(experiment, *key) for key in groups} if experiment.paper else None
+    if name == "evidence":
+        paths = evidence.make(experiment, groups, skipped, out)
+        return paths + details(name, experiment.title, groups, entries).write(out)
+    paths = as_printed(experiment, groups, skipped).write(out)
+    paths += details(name, experiment.title, groups, entries).write(out)
+    together = aggregate(name, experiment.title, groups)
+    if together is not None:
+        paths += together.write(out)
+        paths += draw_profiles(out / f"{name}_profiles", experiment.title, groups, kind)
+    return paths
+
+
+def make_figure(name: str, runs: list[RunData], out: Path, kind: Score) -> list[Path]:
+    """Draw one of the figures."""
+    experiment = EXPERIMENTS[ITEMS[name].source]
+    groups = groups_of(experiment, runs)
+    if ITEMS[name].kind == "scales":
+        learned: Mapping[tuple[str, str], RunGroup] = {
+            key: group for key, group in groups.items() if has_learned_scale(experiment.variants[key[1]])
+        }
+        title = f"{experiment.title}: the learned scale"
+        return draw_scales(out / name, title, learned, groups if len(experiment.tasks) == 1 else None, kind)
+    names = {task.name: f"{task.name} (run as {task.env})" for task in experiment.tasks if task.note}
+    return draw_curves(out / name, experiment.title, groups, kind, names)
+
+
+def make(
+    name: str, runs: list[RunData], skipped: list[str], out: Path, kind: Score = "training"
+) -> list[Path]:
+    """One of the tables or figures that are made from runs, by its name; the files written.
+
+    Tables show both scores; `kind` is the one that figures show.
+    """
+    name = resolve(name)
+    if name not in FROM_RUNS:
+        raise InputError(f"{name} is not made from runs: {how_to_make(name)}")
+    if ITEMS[name].kind == "table":
+        return make_table(name, runs, skipped, out, kind)
+    return make_figure(name, runs, out, kind)

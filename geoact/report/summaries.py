@@ -1,0 +1,161 @@
+"""Summaries of finished runs: small enough to be committed, read by every report as the runs themselves.
+
+    results/evidence/
+      sweep.json                  which run is which variant
+      <run>/run.json              as it was
+      <run>/status.json           finished, with the two scores of the run, computed from all of its rows
+      <run>/metrics.jsonl         at most 40 rows: what curves and figures show
+
+A row of a summary stands for the rows of the run since the row before it. Its training return and length are the
+means over all episodes in between, so that no episode is lost; everything else is the last value in between. Rows
+with an evaluation stay, and what happens inside the policy is kept there alone (in about twenty rows where there are
+few evaluations). Numbers have five digits, except the scores, which are exact.
+
+A sweep that finds a summary in its folder counts it as the finished run that it was.
+"""
+
+import json
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from geoact.errors import InputError
+from geoact.report.collect import SCORES, RunData, collect
+from geoact.storage import files
+
+MAX_ROWS = 40
+FULL_ROWS = 20
+RETURN_COLUMNS = ("step", "updates", "time/elapsed", "charts/episodic_return", "charts/episodes")
+"""What every row has."""
+COLUMNS = (
+    *RETURN_COLUMNS,
+    "charts/episodic_length",
+    "eval/return_mean",
+    "eval/return_std",
+    "losses/qf_values",
+    "losses/values",
+    "losses/alpha",
+    "policy/kappa",
+    "policy/weight",
+    "policy/clipped",
+    "policy/norm",
+    "policy/entropy",
+    "policy/scale",
+    "policy/scale_std",
+)
+"""What the tables, figures and pages read; and the mean scale of every dimension, `policy/scale/0` and so on."""
+EPISODE_MEANS = ("charts/episodic_return", "charts/episodic_length")
+
+
+@dataclass(frozen=True)
+class Summaries:
+    """What was written, and what was not."""
+
+    written: list[Path] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+    """A sentence for each run that is not finished or cannot be read."""
+
+
+def summarize(runs_dir: Path, out: Path) -> Summaries:
+    """Copy the finished runs of a directory into `out` as summaries; what is there already is replaced."""
+    found, skipped = collect(runs_dir)
+    if out.resolve() == runs_dir.resolve():
+        raise InputError(f"{out} holds the runs themselves: give another folder for their summaries")
+    done = Summaries(left_out=list(skipped))
+    labels: dict[str, str] = {}
+    experiment: dict[str, Any] = {}
+    for run in found:
+        if out.resolve() in run.path.resolve().parents:
+            continue  # a summary of before
+        if run.state != "finished":
+            done.left_out.append(f"{run.path.name}: {run.state}")
+            continue
+        if run.path.name in labels:
+            done.left_out.append(f"{run.path}: another run has the same name")
+            continue
+        labels[run.path.name] = run.label
+        experiment = experiment or _sweep(run.path.parent)
+        done.written.append(write_summary(run, out / run.path.name))
+    if labels:
+        before = _sweep(out)
+        runs = before.get("runs")
+        known: dict[str, Any] = runs if isinstance(runs, dict) else {}
+        heading = {key: experiment.get(key, before.get(key, "")) for key in ("experiment", "title")}
+        data = {"format": "geoact-sweep", "schema": 1, **heading, "runs": {**known, **labels}}
+        files.write_json(out / "sweep.json", data)
+    return done
+
+
+def _sweep(folder: Path) -> dict[str, Any]:
+    try:
+        return files.read_json(folder / "sweep.json")
+    except (OSError, InputError):
+        return {}
+
+
+def write_summary(run: RunData, folder: Path) -> Path:
+    """The summary of one finished run, in this folder."""
+    if (folder / "run.json").exists() and "scores" not in files.read_json(folder / "status.json"):
+        raise InputError(f"{folder} is a run, not a summary: give another folder for the summaries")
+    status = files.read_json(run.path / "status.json")
+    status["scores"] = {kind: run.score(kind) for kind in SCORES}
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(run.path / "run.json", folder / "run.json")
+    lines = [json.dumps(row, allow_nan=False, separators=(",", ":")) for row in thin(run.rows)]
+    files.write_bytes(folder / "metrics.jsonl", "".join(f"{line}\n" for line in lines).encode())
+    files.write_json(folder / "status.json", status)  # last: with it the summary is complete
+    return folder
+
+
+def thin(rows: list[dict[str, Any]], limit: int = MAX_ROWS) -> list[dict[str, Any]]:
+    """At most `limit` rows for any number of them: those with an evaluation, the last, and others evenly between."""
+    keep = {i for i, row in enumerate(rows) if "eval/return_mean" in row} | (
+        {len(rows) - 1} if rows else set()
+    )
+    if len(keep) > limit:
+        ordered = sorted(keep)
+        keep = {ordered[round(i * (len(ordered) - 1) / (limit - 1))] for i in range(limit)}
+    room = limit - len(keep)
+    others = [i for i in range(len(rows)) if i not in keep]
+    if len(others) <= room:
+        keep |= set(others)
+    elif room:
+        keep |= {others[int((i + 0.5) * len(others) / room)] for i in range(room)}
+    full = {i for i in keep if "eval/return_mean" in rows[i]}
+    if len(full) < FULL_ROWS // 2:
+        ordered = sorted(keep)
+        number = min(FULL_ROWS, len(ordered))
+        full |= {ordered[len(ordered) - 1 - i * len(ordered) // number] for i in range(number)}
+    thinned: list[dict[str, Any]] = []
+    since: list[dict[str, Any]] = []
+    for i, row in enumerate(rows):
+        since.append(row)
+        if i in keep:
+            thinned.append(_merge(since, i in full))
+            since = []
+    return thinned
+
+
+def _merge(rows: list[dict[str, Any]], full: bool) -> dict[str, Any]:
+    """One row for several, with all columns or the returns': episodes are averaged, everything else is the newest."""
+    merged: dict[str, Any] = {}
+    for row in rows:
+        merged |= {name: value for name, value in row.items() if not name.startswith("eval/")}
+    merged |= {name: value for name, value in rows[-1].items() if name.startswith("eval/")}
+    with_episodes = [row for row in rows if "charts/episodic_return" in row]
+    if with_episodes:
+        weights = [row.get("charts/episodes", 1) for row in with_episodes]
+        merged["charts/episodes"] = sum(weights)
+        for name in EPISODE_MEANS:
+            if all(name in row for row in with_episodes):
+                total = sum(row[name] * weight for row, weight in zip(with_episodes, weights))
+                merged[name] = total / sum(weights)
+    scales = sorted(name for name in merged if name.startswith("policy/scale/"))
+    names = [*COLUMNS, *scales] if full else RETURN_COLUMNS
+    return {name: _short(merged[name]) for name in names if name in merged}
+
+
+def _short(value: float) -> float:
+    """Five digits; whole numbers as they are."""
+    return value if isinstance(value, int) else float(f"{value:.5g}")

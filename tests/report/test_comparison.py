@@ -1,0 +1,70 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from geoact import cli
+from geoact.config import GACConfig
+from geoact.errors import InputError
+from geoact.experiments.catalogue import EXPERIMENTS
+from geoact.report import comparison
+from geoact.report.collect import collect, group, groups_of
+from tests.report.test_collect import make_run
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for seed, default, narrow in ((0, 100.0, 50.0), (10, 300.0, 70.0)):
+        make_run(tmp_path / "runs", f"default{seed}", seed=seed, score=default)
+        make_run(tmp_path / "runs", f"narrow{seed}", GACConfig(radius=1.5), seed=seed, score=narrow)
+    return tmp_path
+
+
+def test_aggregate_by_hand(folder: Path) -> None:
+    runs, _ = collect(folder / "runs")
+    table = comparison.aggregate("t", "T", groups_of(EXPERIMENTS["table3"], runs))
+    assert table is not None
+    assert [row[:2] for row in table.rows] == [
+        ["training", "r=2.5"],
+        ["training", "r=1.5"],
+        ["evaluation", "r=2.5"],
+        ["evaluation", "r=1.5"],
+    ]
+    # 50 is the worst run, 300 the best: (100-50)/250 and (300-50)/250 give 0.2 and 1, (50, 70) give 0 and 0.08
+    assert [row[2] for row in table.rows[2:]] == [pytest.approx(0.6), pytest.approx(0.04)]
+    assert table.rows[3][4] == 1.0  # both runs of the first beat both of the second
+    assert [row[2] for row in table.rows[:2]] == [0.5, 0.5]  # all training returns are equal
+    assert table.rows[1][4] == 0.5
+
+
+def test_unequal_budgets_are_never_compared(tmp_path: Path) -> None:
+    make_run(tmp_path, "a")
+    make_run(tmp_path, "b", GACConfig(radius=1.5), timesteps=16_000)
+    runs, _ = collect(tmp_path)
+    assert comparison.aggregate("t", "T", groups_of(EXPERIMENTS["table3"], runs)) is None
+
+
+def test_compare_names_the_skipped(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "runs" / "broken").mkdir()
+    (folder / "runs" / "broken" / "run.json").write_text("{")
+    assert cli.main(["compare", str(folder / "runs"), "--out", str(folder / "out")]) == 0
+    assert "skipped broken" in capsys.readouterr().err
+    assert "gac radius=1.5" in (folder / "out" / "comparison_details.md").read_text()
+    assert (folder / "out" / "comparison_curves.svg").exists()
+
+
+def test_nothing_to_compare_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="give at least one"):
+        comparison.compare_runs([], tmp_path)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="is not a run and holds none"):
+        comparison.compare_runs([tmp_path / "empty"], tmp_path)
+
+
+@pytest.mark.parametrize("label", ["$wide$", "a $b", r"\frac{", "$\\unknown$", "100 %_^{"])
+def test_any_label_can_be_drawn(folder: Path, label: str) -> None:
+    """Trust 20: Matplotlib would read what stands between two dollar signs as mathematics."""
+    (folder / "runs" / "sweep.json").write_text(json.dumps({"runs": {"narrow0": label, "narrow10": label}}))
+    runs, _ = collect(folder / "runs")
+    written = comparison.compare(group(runs), folder / "out")
+    assert folder / "out" / "comparison_curves.png" in written

@@ -1,0 +1,148 @@
+import csv
+from pathlib import Path
+
+import pytest
+
+from geoact import cli
+from geoact.analysis.reproduction import reproduce
+from geoact.config import GACConfig
+from geoact.errors import InputError
+from geoact.experiments.catalogue import EXPERIMENTS
+from geoact.experiments.paper_numbers import paper_numbers
+from geoact.report import paper_tables
+from geoact.report.collect import collect, groups_of
+from tests.report.test_collect import make_run
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Two variants of Table 3, two seeds each, one more failed; and one of Table A.2 with a learned scale."""
+    for seed, default, narrow in ((0, 100.0, 50.0), (10, 300.0, 70.0)):
+        make_run(tmp_path / "runs", f"default{seed}", seed=seed, score=default)
+        make_run(tmp_path / "runs", f"narrow{seed}", GACConfig(radius=1.5), seed=seed, score=narrow)
+    plain = GACConfig(normalize_direction=False, normalize_mixture=False)
+    make_run(tmp_path / "runs", "plain", plain, state="failed")
+    learned = GACConfig(scale="learned")
+    make_run(tmp_path / "runs", "learned", learned, env="Walker2d-v4", algorithm="gac-scale")
+    return tmp_path
+
+
+def read_markdown(path: Path, key: int = 1) -> dict[str, dict[str, str]]:
+    """A Markdown table: first column (or another) -> column -> entry."""
+    lines = [line for line in path.read_text().splitlines() if line.startswith("|")]
+    rows = [[entry.strip() for entry in line.split("|")[1:-1]] for line in lines]
+    return {row[key - 1]: dict(zip(rows[0], row)) for row in rows[2:]}
+
+
+def test_table3_by_hand(folder: Path) -> None:
+    assert cli.main(["paper", "table3", "--runs", str(folder / "runs"), "--out", str(folder / "out")]) == 0
+    rows = read_markdown(folder / "out" / "table3.md")
+    assert rows["default (kappa, r=2.5)"] == {
+        "variant": "default (kappa, r=2.5)",
+        "ours, training": "40.00 ± 0.00 (n=2)",
+        "paper (training)": "12,750 ± 758 (n=5)",
+        "ours, evaluation": "200 ± 141 (n=2)",
+        "our transitions": "8,000",
+        "our vector steps": "1,000",
+        "paper's vector steps": "1,000,000",
+        "relative, ours": "0 %",
+        "relative, paper": "0 %",
+    }
+    assert rows["r=1.5"]["ours, evaluation"] == "60.00 ± 14.14 (n=2)"
+    assert rows["r=1.5"]["relative, paper"] == "-43.0 %"  # 7,272 of 12,750
+    assert rows["r=3.5"]["ours, training"] == "no runs"
+    assert rows["without normalization"]["ours, training"] == "1 failed (diverged)"
+    text = (folder / "out" / "table3.md").read_text()
+    assert "appear to be training returns" in text and "geoact sweep table3 makes them" in text
+    assert "The paper differs from itself" in text
+    with open(folder / "out" / "table3_details.csv") as file:
+        details = {row["variant"]: row for row in csv.DictReader(file)}
+    assert float(details["r=2.5"]["evaluation mean"]) == 200.0 and details["r=2.5"]["seeds"] == "2"
+    # with two seeds, both may be the worse one
+    assert float(details["r=2.5"]["evaluation IQM low"]) == 100.0
+    assert float(details["r=2.5"]["training mean"]) == 40.0
+    assert details["r=2.5"]["transitions"] == "8000" and details["r=2.5"]["vector steps"] == "1000"
+    assert r"\toprule" in (folder / "out" / "table3.tex").read_text()
+
+
+def test_a_mean_never_stands_without_seeds_and_budget(folder: Path) -> None:
+    runs, _ = collect(folder / "runs")
+    for name in ("table1", "table2", "table3", "tableA2", "beyond"):
+        experiment = EXPERIMENTS[name]
+        table = paper_tables.as_printed(experiment, groups_of(experiment, runs), [])
+        steps = [table.columns.index(f"our {unit}") for unit in ("transitions", "vector steps")]
+        for row in table.rows:
+            for column, entry in zip(table.columns, row):
+                if column.startswith("ours") and isinstance(entry, str) and "±" in entry:
+                    assert "(n=" in entry and all(row[place] for place in steps)
+
+
+def test_pusher_and_ppo_are_explained_beside_their_numbers() -> None:
+    table = paper_tables.as_printed(EXPERIMENTS["table1"], groups_of(EXPERIMENTS["table1"], []), [])
+    rows = {(row[0], row[1]): dict(zip(table.columns, row)) for row in table.rows}
+    assert ("Pusher-v4 (ours: Pusher-v5)", "gac") in rows
+    assert any(note.startswith("Pusher-v4: run as Pusher-v5") for note in table.notes)
+    assert rows["Hopper-v4", "ppo"]["paper's vector steps"] == "1,000,000 or 125,000"
+    assert rows["Hopper-v4", "sac"]["paper's vector steps"] == 1_000_000
+    assert any(note.startswith("PPO: CleanRL's PPO counts transitions") for note in table.notes)
+
+
+@pytest.mark.parametrize("name", paper_tables.FROM_RUNS)
+def test_every_table_and_figure_is_written_from_whatever_is_there(folder: Path, name: str) -> None:
+    done = reproduce(name, folder / "runs", folder / "out")
+    suffixes = (".md", ".csv", ".tex") if paper_tables.ITEMS[name].kind == "table" else (".png", ".svg")
+    for suffix in suffixes:
+        assert (folder / "out" / f"{name}{suffix}").stat().st_size > 100
+    assert all(path.exists() for path in done.written)
+    if name == "figA4":  # its one learned scale is there
+        assert not done.missing
+    else:
+        (line,) = done.missing
+        assert "have no finished run: geoact sweep" in line
+
+
+NOT_SHOWN = ("source", "protocol", "contradictions")
+
+
+@pytest.mark.parametrize("name", [name for name in paper_numbers() if name not in NOT_SHOWN])
+def test_every_name_in_the_papers_numbers_answers(name: str) -> None:
+    item = paper_tables.resolve(name)
+    assert paper_tables.ITEMS[item].numbers == name
+    assert paper_tables.how_to_make(item).startswith("geoact ")
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [("Table A.2", "tableA2"), ("figureA3", "figA3"), ("Figure 3", "fig3"), ("TABLE1", "table1")],
+)
+def test_names_are_understood_as_the_paper_writes_them(given: str, meant: str) -> None:
+    assert paper_tables.resolve(given) == meant
+
+
+def test_all_says_how_to_make_what_is_missing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["paper", "all", "--runs", str(folder / "runs"), "--out", str(folder / "out")]) == 0
+    said = capsys.readouterr().out
+    for name in paper_tables.ITEMS:
+        assert (f"missing: {name}: " in said) == (name != "figA4")
+    assert "missing: tableA1: geoact analyze concentration" in said
+    assert (
+        "missing: figA3: 6 of 6 entries have no finished run: geoact sweep table2 --algorithms gac-scale"
+        in said
+    )
+    assert "geoact import FILE.pt" in said
+
+
+def test_a_study_is_made_when_it_is_asked_for(folder: Path) -> None:
+    done = reproduce("tableA1", folder / "runs", folder / "out")
+    assert folder / "out" / "concentration.md" in done.written and not done.missing
+    with pytest.raises(
+        InputError, match=r"figA2 looks at policies trained on HalfCheetah.*geoact analyze saturation"
+    ):
+        reproduce("figA2", folder / "runs", folder / "out")
+
+
+def test_unknown_names_are_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["paper", "table9", "--runs", str(folder)]) == 2
+    assert "unknown table or figure 'table9'" in capsys.readouterr().err
+    assert cli.main(["paper", "table1", "--runs", str(folder / "none")]) == 2
+    assert "is not a directory" in capsys.readouterr().err
