@@ -11,9 +11,10 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from geoact.experiments.catalogue import EXPERIMENTS, transitions
 from geoact.machine import available_cores
@@ -42,7 +43,7 @@ class PeerRun:
         return f"{self.library}__{self.algorithm}__{self.env}__s{self.seed}"
 
     def command(self, out: Path) -> list[str]:
-        words = [sys.executable, "-m", "benchmarks.peers", "--library", self.library]
+        words = ["benchmarks.peers", "--library", self.library]
         words += ["--algorithm", self.algorithm, "--env", self.env, "--seed", str(self.seed)]
         return [*words, "--timesteps", str(self.timesteps), "--out", str(out)]
 
@@ -59,29 +60,49 @@ def queue() -> Iterator[PeerRun]:
                         yield PeerRun(library, label, task.env, seed, steps)
 
 
-def run(out: Path, cores: list[int]) -> list[str]:
-    """Train what is not there yet, one run per core at a time; the names of those that failed."""
+class Job(Protocol):
+    """Something that a module run in a process of its own writes `<name>.json` for."""
+
+    @property
+    def name(self) -> str: ...
+    def command(self, out: Path) -> list[str]:
+        """The module and its arguments."""
+        ...
+
+
+def work_off(jobs: Sequence[Job], out: Path, cores: list[int]) -> list[str]:
+    """Do what is not there yet, one job per core at a time; the names of those that failed."""
     out.mkdir(parents=True, exist_ok=True)
-    waiting = [peer for peer in queue() if not (out / f"{peer.name}.json").exists()]
-    running: dict[int, tuple[PeerRun, subprocess.Popen[bytes]]] = {}
+    waiting = [job for job in jobs if not (out / f"{job.name}.json").exists()]
+    running: dict[int, tuple[Job, subprocess.Popen[bytes]]] = {}
     failed: list[str] = []
     while waiting or running:
         for core in cores:
             if core in running and (code := running[core][1].poll()) is not None:
-                peer, _ = running.pop(core)
-                print(f"{'finished' if code == 0 else 'failed'} {peer.name}", flush=True)
-                failed += [peer.name] if code else []
+                job, _ = running.pop(core)
+                print(f"{'finished' if code == 0 else 'failed'} {job.name}", flush=True)
+                failed += [job.name] if code else []
             if core not in running and waiting:
-                peer = waiting.pop(0)
-                with open(out / f".{peer.name}.log", "wb") as log:
+                job = waiting.pop(0)
+                with open(out / f".{job.name}.log", "wb") as log:
                     process = subprocess.Popen(
-                        ["nice", "-n", "10", "taskset", "-c", str(core), *peer.command(out)],
+                        [
+                            "nice",
+                            "-n",
+                            "10",
+                            "taskset",
+                            "-c",
+                            str(core),
+                            sys.executable,
+                            "-m",
+                            *job.command(out),
+                        ],
                         env={**os.environ, **ONE_THREAD},
                         stdin=subprocess.DEVNULL,
                         stdout=log,
                         stderr=log,
                     )
-                running[core] = peer, process
+                running[core] = job, process
         time.sleep(0.5)
     return failed
 
@@ -92,7 +113,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=0, help="runs at a time; 0: one per core")
     given = parser.parse_args()
     cores = available_cores()
-    failed = run(given.out, cores[: given.jobs] if given.jobs else cores)
+    failed = work_off(list(queue()), given.out, cores[: given.jobs] if given.jobs else cores)
     for name in failed:
         print(f"failed: {name}, see {given.out / f'.{name}.log'}")
     return 1 if failed else 0

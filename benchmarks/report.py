@@ -15,6 +15,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
+from benchmarks import returns
 from benchmarks.flops import flops, update_products
 from geoact.report.style import COLORS, drawing, new_figure, save_figure
 from geoact.report.tables import Value, write_table
@@ -355,6 +356,10 @@ def write(folder: Path, page: Path) -> None:
         missing = f'Not measured yet: `make bench CASES="{letter}"`.'
         table = case_table(results, letter, folder / letter) if letter in results.cases else missing
         text = fill_in(text, letter, table)
+    table = 'Not measured yet: `make bench CASES="i"`.'
+    if found := returns.table(folder / "returns"):
+        table = _table(folder / "i", "Time to a return", *found, {"return": ","})
+    text = fill_in(text, "i", table)
     figure = ""
     if results.measurements("a") or results.measurements("b"):
         png, _ = draw(results, folder / "ratios")

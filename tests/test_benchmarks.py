@@ -10,7 +10,7 @@ import jax
 import numpy as np
 import pytest
 
-from benchmarks import report, run, worker
+from benchmarks import report, returns, run, worker
 from benchmarks.cases import CASES, Case, Spec, quick
 from benchmarks.flops import flops, update_products
 from geoact import algorithms, environments
@@ -147,7 +147,7 @@ def test_the_page_can_tell_all_measurements_of_a_case_apart(letter: str):
 def test_every_case_has_its_place_on_the_page():
     assert set(CASES) == set(report.VIEWS)
     text = PAGE.read_text()
-    for part in ("targets", "figure", *CASES):
+    for part in ("targets", "figure", *CASES, "i"):
         assert "new" in report.fill_in(text, part, "new")
     with pytest.raises(ValueError, match="0 places"):
         report.fill_in(text, "nothing", "new")
@@ -164,3 +164,30 @@ def test_the_peers_queue_is_the_sweep_of_our_baselines(tmp_path: Path) -> None:
     assert {run.algorithm for run in runs[18:]} == {"sac", "td3"}
     there = Path(report.ROOT, "results", "baselines", "peers")
     assert all((there / f"{run.name}.json").exists() for run in runs[:18])  # the committed ones
+
+
+def write_training(folder: Path, contestant: str, seed: int, evaluations: list[list[float]]) -> None:
+    record = {"contestant": contestant, "env": "Hopper-v4", "seed": seed, "evaluations": evaluations}
+    (folder / f"{contestant}__Hopper-v4__s{seed}.json").write_text(json.dumps(record))
+
+
+def test_minutes_to_a_return_are_those_of_the_first_evaluation_that_passes_it(tmp_path: Path):
+    assert returns.table(tmp_path) is None
+    write_training(
+        tmp_path, "gac-fast", 0, [[1.0, 8_000, 300.0], [2.0, 16_000, 1_000.0], [3.0, 24_000, 900.0]]
+    )
+    write_training(tmp_path, "gac-fast", 10, [[1.5, 8_000, 999.0], [4.0, 16_000, 2_600.0]])
+    write_training(tmp_path, "sbx-sac", 0, [[5.0, 8_000, 1_200.0]])
+    found = returns.table(tmp_path)
+    assert found is not None and found.columns == ["task", "return", "gac-fast", "SBX SAC"]
+    rows = {row[1]: row[2:] for row in found.rows if row[0] == "Hopper-v4"}
+    assert rows[1_000] == ["3.0", "5.0 (one seed)"]
+    assert rows[2_500] == ["> 20 (1 of 2 seeds)", "> 20 (0 of 1 seeds)"]
+    assert all(row[2:] == ["", ""] for row in found.rows if row[0] != "Hopper-v4")
+
+
+def test_a_training_ends_at_its_last_threshold_or_at_the_limit():
+    watch = returns.Watch(last=100.0)
+    assert watch.goes_on(60.0, 8_000, 99.0)
+    assert not watch.goes_on(120.0, 16_000, 100.0)
+    assert not returns.Watch(last=100.0).goes_on(60.0 * returns.LIMIT, 8_000, 0.0)

@@ -1,0 +1,215 @@
+# pyright: reportMissingImports=false
+"""Minutes until a policy is good (case i): training time on one core until an evaluation first passes a return.
+
+    python -m benchmarks.returns CONTESTANT ENV SEED --out FOLDER      one training, in a process of its own
+
+Everyone has eight environments, one core and one thread, and is evaluated after every 8,000 transitions over ten
+deterministic episodes, whose time does not count; compiling does. A training ends when the last threshold is passed,
+or after `LIMIT` minutes.
+
+geoact's algorithms come by their names, with their default settings. The peers have their own defaults: SAC of
+Stable-Baselines3, and SAC, TQC and CrossQ of SBX, with one gradient update per vector step, which is what both
+libraries do unless told otherwise.
+"""
+
+import argparse
+import json
+import math
+import statistics
+import time
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks.peers_queue import work_off
+from geoact.config import REGISTRY
+from geoact.report.tables import Value
+from geoact.storage.files import write_bytes
+
+THRESHOLDS = {
+    "HalfCheetah-v4": (4_000, 7_000),
+    "Walker2d-v4": (1_500, 3_000),
+    "Hopper-v4": (1_000, 2_500),
+    "Ant-v4": (1_500, 3_000),
+}
+OURS = ("gac-fast", "sac-fast", "gac", "sac")
+PEERS = {
+    "sbx-crossq": "SBX CrossQ",
+    "sbx-tqc": "SBX TQC",
+    "sbx-sac": "SBX SAC",
+    "sb3-sac": "Stable-Baselines3 SAC",
+}
+SEEDS = (0, 10)
+ENVIRONMENTS = 8
+EVERY = 8_000
+"""Transitions between evaluations."""
+LIMIT = 20.0
+"""Minutes of training after which it is given up."""
+PACKAGES = ("geoact", "jax", "gymnasium", "mujoco", "numpy")
+
+
+@dataclass(frozen=True)
+class Training:
+    """One contestant on one task."""
+
+    contestant: str
+    env: str
+    seed: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.contestant}__{self.env}__s{self.seed}"
+
+    def command(self, out: Path) -> list[str]:
+        return ["benchmarks.returns", self.contestant, self.env, str(self.seed), "--out", str(out)]
+
+
+def trainings() -> list[Training]:
+    """All of them, the tasks in turn, so that a part of it compares everyone somewhere."""
+    return [Training(c, env, seed) for seed in SEEDS for env in THRESHOLDS for c in (*OURS, *PEERS)]
+
+
+class Watch:
+    """Collects evaluations as (minutes of training, transitions, mean return), and says when it is enough."""
+
+    def __init__(self, last: float):
+        self.last = last
+        self.seen: list[tuple[float, int, float]] = []
+
+    def goes_on(self, seconds: float, transitions: int, mean: float) -> bool:
+        self.seen.append((round(seconds / 60.0, 3), transitions, round(mean, 1)))
+        return mean < self.last and seconds < 60.0 * LIMIT
+
+
+def train_ours(training: Training, watch: Watch) -> None:
+    """A run of geoact, as from Python."""
+    import geoact
+    from geoact.agent import agent_class
+
+    total = 10_000 * EVERY  # the limit comes first
+    options = geoact.RunOptions(
+        seed=training.seed, num_envs=ENVIRONMENTS, threads=1, evaluations=total // EVERY, log_points=1
+    )
+
+    def look(row: dict[str, float]) -> bool:
+        if "eval/return_mean" not in row:
+            return True
+        return watch.goes_on(row["time/elapsed"], int(row["step"]), row["eval/return_mean"])
+
+    config = REGISTRY[training.contestant].config
+    agent = agent_class(REGISTRY[training.contestant].agent)(training.env, config, options=options)
+    agent.learn(total, look)
+
+
+def train_peer(training: Training, watch: Watch) -> None:
+    """A run of a peer, with its own defaults."""
+    import torch
+    from stable_baselines3.common.callbacks import BaseCallback
+    from stable_baselines3.common.env_util import make_vec_env
+
+    from benchmarks.peers import Evaluator
+
+    torch.set_num_threads(1)
+    library, algorithm = training.contestant.split("-")
+    envs = make_vec_env(training.env, n_envs=ENVIRONMENTS, seed=training.seed)
+    evaluator = Evaluator(training.env)
+
+    class Look(BaseCallback):
+        spent = 0.0
+
+        def _on_step(self) -> bool:
+            if self.num_timesteps % EVERY:
+                return True
+            began = time.perf_counter()
+            mean, _ = evaluator(self.model)
+            self.spent += time.perf_counter() - began
+            return watch.goes_on(time.perf_counter() - started - self.spent, self.num_timesteps, mean)
+
+    if library == "sb3":
+        from stable_baselines3 import SAC
+
+        model: Any = SAC("MlpPolicy", envs, device="cpu", seed=training.seed)
+    else:
+        import sbx
+
+        kinds = {"sac": sbx.SAC, "tqc": sbx.TQC, "crossq": sbx.CrossQ}
+        model = kinds[algorithm]("MlpPolicy", envs, seed=training.seed)
+    started = time.perf_counter()
+    model.learn(10_000 * EVERY, callback=Look(), log_interval=None)
+
+
+def measure(folder: Path, cores: list[int]) -> list[str]:
+    """Every training that has no file yet, one per core side by side; the names of those that failed."""
+    return work_off(trainings(), folder, cores)
+
+
+def minutes_to(found: dict[str, Any], threshold: float) -> float:
+    """Minutes until the first evaluation of at least the threshold; infinite where there was none."""
+    return next((m for m, _, mean in found["evaluations"] if mean >= threshold), math.inf)
+
+
+class Table(NamedTuple):
+    """What report.py writes."""
+
+    columns: list[str]
+    rows: list[list[Value]]
+    note: str
+
+
+def table(folder: Path) -> Table | None:
+    """Minutes to each threshold, of everyone measured so far; None where nobody is."""
+    files = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
+    if not files:
+        return None
+    names = [c for c in (*OURS, *PEERS) if any(f["contestant"] == c for f in files)]
+    rows: list[list[Value]] = []
+    for env, thresholds in THRESHOLDS.items():
+        for threshold in thresholds:
+            cells: list[Value] = []
+            for contestant in names:
+                mine = [f for f in files if (f["contestant"], f["env"]) == (contestant, env)]
+                cells.append(cell([minutes_to(f, threshold) for f in mine]))
+            rows.append([env, threshold, *cells])
+    seeds = ", ".join(map(str, sorted({f["seed"] for f in files})))
+    note = f"Minutes of training on one core, mean over the seeds {seeds}; given up after {LIMIT:g}."
+    return Table(["task", "return", *(PEERS.get(name, name) for name in names)], rows, note)
+
+
+def cell(times: list[float]) -> str:
+    """Minutes of all seeds in one cell."""
+    if not times:
+        return ""
+    if math.inf not in times:
+        return f"{statistics.mean(times):.1f}" + ("" if len(times) > 1 else " (one seed)")
+    reached = sum(math.isfinite(t) for t in times)
+    return f"> {LIMIT:g} ({reached} of {len(times)} seeds)"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("contestant", choices=(*OURS, *PEERS))
+    parser.add_argument("env", choices=tuple(THRESHOLDS))
+    parser.add_argument("seed", type=int)
+    parser.add_argument("--out", type=Path, required=True)
+    args = parser.parse_args()
+    training = Training(args.contestant, args.env, args.seed)
+    watch = Watch(THRESHOLDS[training.env][-1])
+    (train_ours if training.contestant in OURS else train_peer)(training, watch)
+    packages = (
+        PACKAGES if training.contestant in OURS else (*PACKAGES, "stable-baselines3", "sbx-rl", "torch")
+    )
+    record = {
+        "contestant": training.contestant,
+        "env": training.env,
+        "seed": training.seed,
+        "versions": {name: version(name) for name in packages},
+        "evaluations": watch.seen,
+    }
+    args.out.mkdir(parents=True, exist_ok=True)
+    write_bytes(args.out / f"{training.name}.json", (json.dumps(record) + "\n").encode())
+    print(f"{training.name}: {watch.seen[-1]}")
+
+
+if __name__ == "__main__":
+    main()
