@@ -425,6 +425,19 @@ class Entry:
     """Its colour in every figure: one of Okabe and Ito's, which colour-blind readers tell apart too."""
 
 
+FAST: dict[str, Any] = {
+    "normalize_obs": True,
+    "normalize_reward": True,
+    "tau": 0.1,
+    "batch_size": 128,
+    "policy_delay": 2,
+    "learning_starts": 2_000,
+    "alpha_init": 0.01,
+    "critic": CriticConfig(layer_norm=True),
+}
+"""What `gac-fast` and `sac-fast` have in common: how values are learned (docs/learning.md)."""
+
+
 REGISTRY: dict[str, Entry] = {
     "gac": Entry(GACConfig(), "geoact.algorithms.gac", "GAC", "Geometric Action Control", "#0072B2"),
     "gac-scale": Entry(
@@ -434,7 +447,21 @@ REGISTRY: dict[str, Entry] = {
         "Geometric Action Control with a learned scale",
         "#56B4E9",
     ),
+    "gac-fast": Entry(
+        GACConfig(exploration="entropy", concentration="softplus", slack=1, radius=2.5, **FAST),
+        "geoact.algorithms.gac",
+        "GACFast",
+        "Geometric Action Control with exact entropy and a fast critic",
+        "#009E73",
+    ),
     "sac": Entry(SACConfig(), "geoact.algorithms.sac", "SAC", "Soft Actor-Critic", "#D55E00"),
+    "sac-fast": Entry(
+        SACConfig(**FAST),
+        "geoact.algorithms.sac",
+        "SACFast",
+        "Soft Actor-Critic with the critic of gac-fast",
+        "#000000",
+    ),
     "td3": Entry(TD3Config(), "geoact.algorithms.td3", "TD3", "Twin Delayed DDPG", "#CC79A7"),
     "ppo": Entry(PPOConfig(), "geoact.algorithms.ppo", "PPO", "Proximal Policy Optimization", "#E69F00"),
 }

@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from geoact.checks import changed
-from geoact.config import AlgorithmConfig, OffPolicyConfig, defaults
+from geoact.config import AlgorithmConfig, GACConfig, OffPolicyConfig, defaults
 from geoact.errors import InputError
 
 SEEDS = (0, 10, 42, 77, 123)
@@ -150,6 +150,44 @@ _ON_DMCONTROL = tuple(task.env for task in DMCONTROL)
 
 _BASELINES = {name: Variant(name, paper=name) for name in ("sac", "td3", "ppo")}
 
+# The recipe of gac-fast, ingredient by ingredient: the settings that each is made of.
+PLAIN = GACConfig(exploration="entropy")
+"""What the recipe is built upon, and compared with."""
+INGREDIENTS: dict[str, tuple[str, ...]] = {
+    "normalized-obs": ("normalize_obs",),
+    "normalized-reward": ("normalize_reward", "alpha_init"),
+    "layer-norm": ("critic",),
+    "fast-target": ("tau",),
+    "cheap-updates": ("batch_size", "policy_delay"),
+    "short-warm-up": ("learning_starts",),
+    "slack": ("slack", "radius"),
+    "bounded-noise": ("concentration",),
+}
+
+
+def _settings_of(config: AlgorithmConfig, names: tuple[str, ...]) -> Settings:
+    """Some settings of a configuration, a group of settings as a mapping."""
+    values = {name: getattr(config, name) for name in names}
+    return {
+        name: dataclasses.asdict(value) if dataclasses.is_dataclass(value) else value
+        for name, value in values.items()
+    }
+
+
+def _recipe() -> dict[str, Variant]:
+    """The whole recipe, the recipe without each ingredient, each ingredient alone, and nothing of it."""
+    fast = defaults("gac-fast")
+    whole = {"gac-fast": Variant("gac-fast")}
+    without = {
+        f"no-{label}": Variant("gac-fast", _settings_of(PLAIN, names)) for label, names in INGREDIENTS.items()
+    }
+    alone = {
+        f"only-{label}": Variant("gac", {"exploration": "entropy"} | _settings_of(fast, names))
+        for label, names in INGREDIENTS.items()
+    }
+    return whole | without | alone | {"gac-entropy": Variant("gac", {"exploration": "entropy"})}
+
+
 EXPERIMENTS = {
     experiment.name: experiment
     for experiment in (
@@ -246,6 +284,8 @@ EXPERIMENTS = {
             {
                 "gac": Variant("gac", paper="gac", tasks=_ON_MUJOCO),
                 "gac-scale": Variant("gac-scale", paper="gac", tasks=_ON_DMCONTROL, method="gac"),
+                "gac-fast": Variant("gac-fast"),
+                "sac-fast": Variant("sac-fast"),
                 **_BASELINES,
                 "gac-entropy": Variant("gac", {"exploration": "entropy"}, tasks=_ON_MUJOCO),
                 "gac-scale-entropy": Variant(
@@ -253,6 +293,17 @@ EXPERIMENTS = {
                 ),
             },
             seeds=(0, 10, 42),
+            in_order=True,
+        ),
+        Experiment(
+            "recipe",
+            "The recipe of gac-fast taken apart on the development tasks",
+            tuple(
+                dataclasses.replace(_TASKS[env], vector_steps=REDUCED)
+                for env in ("HalfCheetah-v4", "Walker2d-v4", "Hopper-v4", "dm_control/quadruped-walk")
+            ),
+            _recipe(),
+            seeds=(0, 10),
             in_order=True,
         ),
         Experiment(

@@ -82,7 +82,10 @@ def test_an_option_of_another_algorithm_is_named(nested, capsys):
     assert main(["train", "Pendulum-v1", "--group.layer-norm"]) == 2
     assert capsys.readouterr().err == "geoact: --group.layer-norm is an option of nested; this is gac\n"
     assert main(["train", "Pendulum-v1", "--algorithm=nested", "--no-normalize-mixture"]) == 2
-    assert "--no-normalize-mixture is an option of gac, gac-scale; this is nested" in capsys.readouterr().err
+    assert (
+        "--no-normalize-mixture is an option of gac, gac-scale, gac-fast; this is nested"
+        in capsys.readouterr().err
+    )
 
 
 def printed(capsys, *words: str) -> str:

@@ -2,7 +2,8 @@ import dataclasses
 
 import pytest
 
-from geoact.config import CriticConfig, GACConfig
+from geoact.checks import differences
+from geoact.config import FAST, CriticConfig, GACConfig
 from geoact.errors import InputError
 from geoact.experiments import catalogue, plan, sweep_file
 from geoact.experiments.catalogue import EXPERIMENTS, MUJOCO, ExperimentTask, Variant
@@ -225,3 +226,21 @@ def test_a_malformed_sweep_file_names_line_and_key(tmp_path, old: str, new: str,
 def test_a_missing_sweep_file(tmp_path) -> None:
     with pytest.raises(InputError, match="cannot read"):
         plan.find(str(tmp_path / "none.toml"))
+
+
+def test_the_recipe_is_the_sum_of_its_ingredients() -> None:
+    recipe, plain = EXPERIMENTS["recipe"].variants, catalogue.PLAIN
+    fast = recipe["gac-fast"].config()
+    named = {name for names in catalogue.INGREDIENTS.values() for name in names}
+    assert {name.partition(".")[0] for name in differences(fast, plain)} == named
+    for label, names in catalogue.INGREDIENTS.items():
+        without, alone = recipe[f"no-{label}"].config(), recipe[f"only-{label}"].config()
+        assert {name.partition(".")[0] for name in differences(without, fast)} == set(names)
+        assert {name.partition(".")[0] for name in differences(alone, plain)} == set(names)
+    assert recipe["gac-entropy"].config() == plain
+
+
+def test_the_recipe_under_sac_has_the_same_critic() -> None:
+    ours, twin = EXPERIMENTS["evidence"].variants["gac-fast"], EXPERIMENTS["evidence"].variants["sac-fast"]
+    assert {name: getattr(ours.config(), name) for name in FAST} == FAST
+    assert {name: getattr(twin.config(), name) for name in FAST} == FAST
