@@ -155,7 +155,9 @@ def draw_scales(
             metric, ylabel = RETURNS[kind]
             colors = style.colors_of(dict.fromkeys(label for _, label in returns))
             plot_task(panels[0], next(iter(returns))[0], returns, metric, colors)
-            panels[0].set(xlabel="transitions", ylabel=ylabel)
+            panels[0].set(title="(a)", xlabel="transitions", ylabel=ylabel)
+            left.set_title("(b)")
+            right.set_title("(c)")
             if panels[0].get_lines():
                 panels[0].legend()
         for task, color in zip(tasks, _cycle(len(tasks))):
@@ -176,7 +178,7 @@ def draw_scales(
                 *paper["adaptive_scale_std"], color="0.6", alpha=0.25, lw=0, label="paper's deviation"
             )
         left.set(xlabel="transitions", ylabel="mean of the learned scale r")
-        right.set(xlabel="transitions", ylabel="standard deviation of r over dimensions")
+        right.set(xlabel="transitions", ylabel="deviation of r over dimensions")
         for axis, text in (
             (left, "no runs with a learned scale"),
             (right, "no runs with every dimension logged"),
