@@ -71,7 +71,8 @@ def run(out: Path, runs: list[Path], seed: int = 0) -> list[Path]:
         columns,
         rows,
         "Mean and deviation over the last tenth of each run; first: at the first logged update. Runs of version 0.1 "
-        "have the deviation over dimensions and states together, not over dimensions, the paper's. The paper's runs are "
+        "have the deviation over dimensions and states together, not over dimensions, the paper's. The paper's runs "
+        "are "
         "500,000 vector steps (4,000,000 transitions), so compare the direction, not the digits, with shorter ones."
         + "".join(f" The paper differs from itself: {text}." for text in contradictions),
         dict.fromkeys(columns[3:8], ".2f") | {"transitions": ",.0f"},
