@@ -63,6 +63,7 @@ def run(out: Path, runs: list[Path], seed: int = 0, episodes: int = 5) -> list[P
     columns += ["without gradient, exploring", "without gradient, deterministic"]
     columns += ["at the limit, exploring", "at the limit, deterministic", "return"]
     published = paper_numbers()["figureA2_gradient_saturation"]
+    contradictions = paper_numbers()["contradictions"]["figureA2_gradient_saturation"]
     files = write_table(
         out / "saturation",
         "Coordinates without gradient",
@@ -72,7 +73,8 @@ def run(out: Path, runs: list[Path], seed: int = 0, episodes: int = 5) -> list[P
         "gradient: by the policy's own criterion (tanh is flat; the coordinate is clipped). At the limit: executed "
         f"at more than {100 * LIMIT:.2f} % of the limit, the same for all. The paper: "
         f"{100 * published['saturated_fraction']:.1f} % without gradient for SAC on "
-        f"{published['environment']} near convergence.",
+        f"{published['environment']} near convergence."
+        + "".join(f" It differs from itself: {text}." for text in contradictions),
         dict.fromkeys(columns[4:8], ".3f") | {"return": ",.0f"},
     )
     with style.drawing():

@@ -223,8 +223,10 @@ EXPERIMENTS = {
                 "r=2": Variant("gac", {"radius": 2.0}, "r=2.0"),
                 "r=3": Variant("gac", {"radius": 3.0}, "r=3.0"),
                 "learned": Variant("gac-scale", {}, "adaptive r"),
+                "learned-softplus": Variant("gac-scale", {"scale_form": "softplus"}, "adaptive r"),
             },
             paper="tableA2_walker2d_500k",
+            notes=("Adaptive r: bounded by 3.5 (learned), or the paper's softplus (learned-softplus).",),
         ),
         Experiment(
             "beyond",

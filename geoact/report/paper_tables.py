@@ -338,7 +338,7 @@ def _parameters(variant: Variant) -> str:
 
 def checkpoints(folder: Path) -> Table | None:
     """The published checkpoints: what `geoact evaluate --json` said of them, in this folder or its `published`."""
-    numbers = paper_numbers()[ITEMS["checkpoints"].numbers]
+    numbers = paper_numbers()["published_checkpoints_deterministic_10_episodes"]
     stated = {name.split(" ")[0]: value for name, value in numbers.items() if name != "note"}
     rows: list[list[Value]] = []
     for path in sorted((*folder.glob("*.json"), *folder.glob("published/*.json"))):

@@ -106,7 +106,9 @@ def test_a_figure_of_runs_that_all_ended_lacks_nothing(tmp_path: Path) -> None:
     for radius in (1.0, 2.0, 3.0):
         make_run(tmp_path / "runs", f"r{radius}", GACConfig(radius=radius), env="Walker2d-v4")
     learned = GACConfig(scale="learned")
-    make_run(tmp_path / "runs", "l", learned, env="Walker2d-v4", algorithm="gac-scale", state="failed")
+    make_run(tmp_path / "runs", "l", learned, env="Walker2d-v4", algorithm="gac-scale")
+    softplus = GACConfig(scale="learned", scale_form="softplus")
+    make_run(tmp_path / "runs", "s", softplus, env="Walker2d-v4", algorithm="gac-scale", state="failed")
     assert not reproduce("figA4", tmp_path / "runs", tmp_path / "out").missing
 
 
