@@ -116,4 +116,5 @@ def _figure(out: Path, runs: list[RunData], published: dict[str, list[float]]) -
             axis.text(
                 0.5, 0.5, "not logged by these runs", transform=axis.transAxes, ha="center", color="0.5"
             )
+            axis.set(xticks=[], yticks=[])
     return style.save_figure(figure, out / "scales")
