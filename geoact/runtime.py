@@ -149,7 +149,8 @@ class Policy:
             return noise
         return NUMPY.normalize(noise) if batch > 1 else NUMPY.normalize(noise[0])[None]
 
-    def _hidden(self, obs: np.ndarray) -> np.ndarray:
+    def hidden(self, obs: np.ndarray) -> np.ndarray:
+        """The last hidden layer.  # [..., obs_dim] -> [..., width]"""
         spec, tensors = self.spec, self.tensors
         if spec.obs_clip is not None:
             obs = policies.normalized_obs(NUMPY, tensors, obs, spec.obs_clip)
@@ -158,12 +159,12 @@ class Policy:
     def raw(self, obs: np.ndarray, noise: np.ndarray | None = None) -> np.ndarray:
         """Actions in units of the box [-1, 1], before clipping.  # [..., obs_dim] -> [..., action_dim]"""
         spec = self.spec
-        return self._kind.act(NUMPY, spec.head, self.tensors, self._hidden(obs), noise, spec.action_dim)
+        return self._kind.act(NUMPY, spec.head, self.tensors, self.hidden(obs), noise, spec.action_dim)
 
     def unsquashed(self, obs: np.ndarray, noise: np.ndarray | None = None) -> np.ndarray:
         """Actions before their tanh, or before clipping where the policy has none.  # [..., action_dim]"""
         act, spec = self._kind.unsquashed or self._kind.act, self.spec
-        return act(NUMPY, spec.head, self.tensors, self._hidden(obs), noise, spec.action_dim)
+        return act(NUMPY, spec.head, self.tensors, self.hidden(obs), noise, spec.action_dim)
 
     @property
     def squashes(self) -> bool:

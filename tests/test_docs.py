@@ -1,7 +1,13 @@
-"""What the theory page claims to be checked is checked: the tests it names exist, and so do the files it shows."""
+"""What the pages claim to be checked is checked: the tests and commands they name exist, and so do the files."""
 
 import re
 from pathlib import Path
+
+import pytest
+
+from geoact.analysis.studies import STUDIES
+from geoact.experiments.catalogue import EXPERIMENTS
+from geoact.report import paper_tables
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "theory.md").read_text(encoding="utf-8")
@@ -18,8 +24,23 @@ def test_every_test_that_the_theory_page_names_exists():
     assert named <= defined, sorted(named - defined)
 
 
-def test_every_file_that_the_theory_page_links_to_exists():
-    links = set(re.findall(r"\]\(([^)#]+)\)", PAGE))
-    assert len(links) > 10
+@pytest.mark.parametrize("page", ["theory", "method", "experiments"])
+def test_every_file_that_a_page_links_to_exists(page):
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    links = set(re.findall(r"\]\(([^)#:]+)\)", text))
+    assert len(links) > 3
     missing = [link for link in links if not (ROOT / "docs" / link).exists()]
     assert not missing
+
+
+@pytest.mark.parametrize(
+    "page", ["README.md", *(f"docs/{p.name}" for p in sorted((ROOT / "docs").glob("*.md")))]
+)
+def test_every_study_experiment_and_item_that_a_page_names_exists(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for study in re.findall(r"geoact analyze ([a-z]+)", text):
+        assert study in STUDIES
+    for item in re.findall(r"geoact paper (\w+)", text):
+        assert item == "all" or paper_tables.resolve(item) == item
+    for experiment in re.findall(r"geoact sweep ([\w./]+)", text):
+        assert experiment in EXPERIMENTS or (ROOT / experiment).is_file()

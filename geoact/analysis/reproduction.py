@@ -14,39 +14,88 @@ from geoact.report.paper_tables import FROM_RUNS, ITEMS
 
 
 @dataclass(frozen=True)
+class Answer:
+    """What there is of one table or figure."""
+
+    name: str
+    about: str
+    """What it shows, and whether ours and the paper's are the same quantity."""
+    written: list[Path] = field(default_factory=list)
+    table: Path | None = None
+    """Our numbers beside the paper's, as Markdown: just written, or made before."""
+    missing: str | None = None
+    """What it lacks, and the command that makes it."""
+
+
+@dataclass(frozen=True)
 class Reproduction:
     """What was made, and how to make what is missing."""
 
-    written: list[Path] = field(default_factory=list)
-    missing: list[str] = field(default_factory=list)
-    """`item: what it lacks: the command that makes it`, for each that is not complete."""
+    answers: list[Answer] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     """A sentence for each run that could not be read."""
 
+    @property
+    def written(self) -> list[Path]:
+        return [path for answer in self.answers for path in answer.written]
+
+    @property
+    def missing(self) -> list[str]:
+        """`item: what it lacks: the command that makes it`, for each that is not complete."""
+        return [f"{answer.name}: {answer.missing}" for answer in self.answers if answer.missing]
+
 
 def reproduce(what: str, runs_dir: Path, out: Path, kind: Score = "training", seed: int = 0) -> Reproduction:
-    """A table or figure of the paper by its name, or `all` of those that are made from runs.
+    """A table or figure of the paper by its name, or `all` of them.
 
-    Tables show both scores of our runs; `kind` is the one that figures show. A study is made at once when it is
-    asked for by name; `all` says how to make it.
+    Tables show both scores of our runs; `kind` is the one that figures show. A study that is asked for by name is made;
+    `all` shows what was made before, in `out`, `runs_dir` or its folder `analysis`, and else says how to make it.
     """
-    name = "all" if what == "all" else paper_tables.resolve(what)
-    if name != "all" and ITEMS[name].kind == "checkpoints":
-        return Reproduction(missing=[f"{name}: {paper_tables.how_to_make(name)}"])
-    if name != "all" and ITEMS[name].kind == "study" and not STUDIES[ITEMS[name].source].reads_runs:
-        return Reproduction(analyze(ITEMS[name].source, out, seed=seed))
+    if what != "all":
+        name = paper_tables.resolve(what)
+        if ITEMS[name].kind == "study" and not STUDIES[ITEMS[name].source].reads_runs:
+            return Reproduction([_studied(name, analyze(ITEMS[name].source, out, seed=seed))])
+        runs, skipped = collect(runs_dir)
+        if ITEMS[name].kind == "study":
+            policies = _policies(name, runs, runs_dir)
+            return Reproduction([_studied(name, analyze(ITEMS[name].source, out, policies, seed))], skipped)
+        return Reproduction([_answer(name, runs, skipped, runs_dir, out, kind)], skipped)
     runs, skipped = collect(runs_dir)
-    done = Reproduction(skipped=skipped)
-    if name != "all" and ITEMS[name].kind == "study":
-        done.written.extend(analyze(ITEMS[name].source, out, _policies(name, runs, runs_dir), seed))
-        return done
-    for item in ITEMS if name == "all" else [name]:
-        if item in FROM_RUNS:
-            done.written.extend(paper_tables.make(item, runs, skipped, out, kind))
-        lacking = paper_tables.missing(item, runs)
-        if lacking is not None:
-            done.missing.append(f"{item}: {lacking}")
-    return done
+    return Reproduction([_answer(name, runs, skipped, runs_dir, out, kind) for name in ITEMS], skipped)
+
+
+def _about(name: str) -> str:
+    item = ITEMS[name]
+    return item.about + (f" (called {item.before} in version 0.1)" if item.before else "")
+
+
+def _studied(name: str, written: list[Path]) -> Answer:
+    table = next((path for path in written if path.suffix == ".md"), None)
+    return Answer(name, _about(name), written, table)
+
+
+def _answer(
+    name: str, runs: list[RunData], skipped: list[str], runs_dir: Path, out: Path, kind: Score
+) -> Answer:
+    """What can be said of an item without a new study."""
+    about, how = _about(name), paper_tables.how_to_make(name)
+    if name in FROM_RUNS:
+        written = paper_tables.make(name, runs, skipped, out, kind)
+        table = out / f"{name}.md"
+        lacking = paper_tables.missing(name, runs)
+        return Answer(name, about, written, table if table in written else None, lacking)
+    if ITEMS[name].kind == "words":
+        return Answer(name, f"{about}: {how}")
+    if ITEMS[name].kind == "checkpoints":
+        made = paper_tables.checkpoints(runs_dir)
+        if made is None:
+            return Answer(name, about, missing=how)
+        written = made.write(out)
+        return Answer(name, about, written, written[0])
+    folders = (out, runs_dir, runs_dir / "analysis")
+    tables = [folder / f"{ITEMS[name].source}.md" for folder in folders]
+    found = next((table for table in tables if table.is_file()), None)
+    return Answer(name, about, table=found, missing=None if found else how)
 
 
 def _policies(name: str, runs: list[RunData], runs_dir: Path) -> list[Path]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from geoact.analysis.exploring import explore
 from geoact.errors import InputError
 from geoact.experiments.paper_numbers import paper_numbers
 from geoact.report import style
@@ -33,29 +34,6 @@ def at_limit(policy: Policy, values: np.ndarray) -> np.ndarray:
     return np.abs(np.tanh(values) if policy.squashes else values) >= LIMIT
 
 
-def visit(policy: Policy, episodes: int, seed: int) -> tuple[np.ndarray, float]:
-    """Observations of exploring episodes and their mean return."""
-    from geoact import environments
-
-    env = environments.factory(policy.spec.env)()
-    rng = np.random.default_rng(seed)
-    seen: list[np.ndarray] = []
-    total = 0.0
-    try:
-        for episode in range(episodes):
-            obs, _ = env.reset(seed=seed + episode)
-            over = False
-            while not over:
-                seen.append(np.asarray(obs, np.float32))
-                action = policy(seen[-1], rng).astype(env.action_space.dtype)
-                obs, reward, terminated, truncated, _ = env.step(action)
-                total += float(reward)
-                over = terminated or truncated
-    finally:
-        env.close()
-    return np.stack(seen), total / episodes
-
-
 def run(out: Path, runs: list[Path], seed: int = 0, episodes: int = 5) -> list[Path]:
     """Play each policy, count, and write the table and the figure."""
     if not runs:
@@ -64,7 +42,8 @@ def run(out: Path, runs: list[Path], seed: int = 0, episodes: int = 5) -> list[P
     panels: list[tuple[str, Policy, np.ndarray]] = []
     for path in runs:
         policy = load(path)
-        obs, score = visit(policy, episodes, seed)
+        played = explore(policy, episodes, seed)
+        obs = np.concatenate([episode.obs for episode in played])
         rng = np.random.default_rng(seed)
         exploring = policy.unsquashed(obs, policy.noise(rng, len(obs)))
         deterministic = policy.unsquashed(obs)
@@ -76,7 +55,7 @@ def run(out: Path, runs: list[Path], seed: int = 0, episodes: int = 5) -> list[P
                 "tanh' < 0.05" if policy.squashes else "clipped",
                 *(float(without_gradient(policy, values).mean()) for values in (exploring, deterministic)),
                 *(float(at_limit(policy, values).mean()) for values in (exploring, deterministic)),
-                score,
+                float(sum(episode.rewards.sum() for episode in played)) / episodes,
             ]
         )
         panels.append((f"{policy.spec.algorithm}, {policy.spec.env}", policy, exploring))
@@ -84,6 +63,7 @@ def run(out: Path, runs: list[Path], seed: int = 0, episodes: int = 5) -> list[P
     columns += ["without gradient, exploring", "without gradient, deterministic"]
     columns += ["at the limit, exploring", "at the limit, deterministic", "return"]
     published = paper_numbers()["figureA2_gradient_saturation"]
+    contradictions = paper_numbers()["contradictions"]["figureA2_gradient_saturation"]
     files = write_table(
         out / "saturation",
         "Coordinates without gradient",
@@ -93,7 +73,8 @@ def run(out: Path, runs: list[Path], seed: int = 0, episodes: int = 5) -> list[P
         "gradient: by the policy's own criterion (tanh is flat; the coordinate is clipped). At the limit: executed "
         f"at more than {100 * LIMIT:.2f} % of the limit, the same for all. The paper: "
         f"{100 * published['saturated_fraction']:.1f} % without gradient for SAC on "
-        f"{published['environment']} near convergence.",
+        f"{published['environment']} near convergence."
+        + "".join(f" It differs from itself: {text}." for text in contradictions),
         dict.fromkeys(columns[4:8], ".3f") | {"return": ",.0f"},
     )
     with style.drawing():

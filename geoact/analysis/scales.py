@@ -1,7 +1,9 @@
-"""The learned scale over training: mean and spread per task, beside what the paper reports (Figures A.3, A.4).
+"""The learned scale over training: mean and deviation per task, beside what the paper reports (Figures A.3, A.4).
 
 Reads the metrics that runs with a learned scale write: `policy/scale`, the mean over dimensions and the batch, and
-`policy/scale_std`, the spread over both.
+`policy/scale/0`, ..., the mean of each dimension. The deviation is over dimensions, the paper's quantity. Runs of
+version 0.1 have logged one over dimensions and states instead (`policy/scale_std`), which is larger: it has a column of
+its own and is not drawn.
 """
 
 from pathlib import Path
@@ -12,6 +14,7 @@ from geoact.errors import InputError
 from geoact.experiments.paper_numbers import paper_numbers
 from geoact.report import style
 from geoact.report.collect import RunData, collect
+from geoact.report.curves import SCALE_DEVIATION, with_scale_deviation
 from geoact.report.tables import Value, write_table
 
 
@@ -20,6 +23,18 @@ def late_mean(run: RunData, name: str) -> float:
     series = [(row["step"], value) for row, value in run.series(name)]
     end = series[-1][0]
     return float(np.mean([value for step, value in series if step >= 0.9 * end]))
+
+
+def _deviations(run: RunData) -> list[Value]:
+    """Over dimensions, and, of an older run, over dimensions and states."""
+    run = with_scale_deviation(run) if any("policy/scale/0" in row for row in run.rows) else run
+    return [
+        late_mean(run, name) if run.series(name) and wanted else None
+        for name, wanted in (
+            (SCALE_DEVIATION, True),
+            ("policy/scale_std", not run.series(SCALE_DEVIATION)),
+        )
+    ]
 
 
 def run(out: Path, runs: list[Path], seed: int = 0) -> list[Path]:
@@ -44,20 +59,23 @@ def run(out: Path, runs: list[Path], seed: int = 0) -> list[Path]:
                 scale[0],
                 max(scale),
                 late_mean(run, "policy/scale"),
-                late_mean(run, "policy/scale_std"),
+                *_deviations(run),
                 f"{low_high[0]:g} to {low_high[1]:g}" if low_high else None,
             ]
         )
-    columns = ["task", "seed", "transitions", "first", "largest mean", "mean", "spread", "paper's mean"]
+    columns = ["task", "seed", "transitions", "first", "largest mean", "mean"]
+    columns += ["deviation over dimensions", "over dimensions and states", "paper's mean"]
     files = write_table(
         out / "scales",
         "The learned scale",
         columns,
         rows,
-        "Mean and spread over the last tenth of each run; first: at the first logged update. The paper's runs are "
+        "Mean and deviation over the last tenth of each run; first: at the first logged update. Runs of version 0.1 "
+        "have the deviation over dimensions and states together, not over dimensions, the paper's. The paper's runs "
+        "are "
         "500,000 vector steps (4,000,000 transitions), so compare the direction, not the digits, with shorter ones."
         + "".join(f" The paper differs from itself: {text}." for text in contradictions),
-        dict.fromkeys(columns[3:7], ".2f") | {"transitions": ",.0f"},
+        dict.fromkeys(columns[3:8], ".2f") | {"transitions": ",.0f"},
     )
     with style.drawing():
         return files + _figure(out, learned, published)
@@ -65,15 +83,17 @@ def run(out: Path, runs: list[Path], seed: int = 0) -> list[Path]:
 
 def _figure(out: Path, runs: list[RunData], published: dict[str, list[float]]) -> list[Path]:
     figure = style.new_figure(8.6, 3.4)
-    mean, spread = figure.subplots(1, 2)
+    mean, deviation = figure.subplots(1, 2)
     tasks = sorted({run.task for run in runs})
     for color, task in zip(style.COLORS, tasks):
         for i, run in enumerate(r for r in runs if r.task == task):
             line = ("-", "--", ":", "-.")[i % 4]
             label = f"{task}, seed {run.config.seed}" if len(runs) <= 6 else (None if i else task)
-            for axis, name in ((mean, "policy/scale"), (spread, "policy/scale_std")):
-                points = [(row["step"], value) for row, value in run.series(name)]
-                axis.plot(*zip(*points), line, color=color, label=label)
+            members = ((mean, run, "policy/scale"), (deviation, with_scale_deviation(run), SCALE_DEVIATION))
+            for axis, member, name in members:
+                points = [(row["step"], value) for row, value in member.series(name)]
+                if points:
+                    axis.plot(*zip(*points), line, color=color, label=label)
         if task in published:
             low, high = published[task]
             mean.axhspan(
@@ -85,10 +105,16 @@ def _figure(out: Path, runs: list[RunData], published: dict[str, list[float]]) -
                 label=f"{task}, the paper's in the end",
             )
     mean.set(title="mean of the learned scale", ylabel="r")
-    spread.set(title="spread of the learned scale", ylabel="standard deviation")
-    for axis in (mean, spread):
+    deviation.set(title="deviation over dimensions", ylabel="standard deviation")
+    for axis in (mean, deviation):
         axis.set_xlabel("transitions")
-        axis.xaxis.set_major_formatter(lambda x, _: f"{x / 1000:g}k")
+        axis.xaxis.set_major_formatter(style.thousands)
         axis.set_ylim(bottom=0)
-        axis.legend()
+        if axis.get_lines():
+            axis.legend()
+        else:
+            axis.text(
+                0.5, 0.5, "not logged by these runs", transform=axis.transAxes, ha="center", color="0.5"
+            )
+            axis.set(xticks=[], yticks=[])
     return style.save_figure(figure, out / "scales")

@@ -18,6 +18,8 @@ class Compare:
     """Where runs are looked for by name."""
     out: Path = Path("comparison")
     """Folder to write into."""
+    threshold: float | None = None
+    """Also say how many steps each variant takes to this return."""
     score: Score = "eval"
     """What figures show (tables show both). eval: the deterministic evaluations; training: the return in training."""
 
@@ -27,7 +29,7 @@ def run(options: Compare) -> int:
     from geoact.report.comparison import compare_runs
 
     paths = [locate(path, options.runs_dir) for path in options.runs or (options.runs_dir,)]
-    written, skipped = compare_runs(paths, Path(options.out), options.score)
+    written, skipped = compare_runs(paths, Path(options.out), options.score, options.threshold)
     for line in skipped:
         print(f"skipped {line}", file=sys.stderr)
     for path in written:

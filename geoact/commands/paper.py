@@ -17,8 +17,8 @@ class Paper:
     """
 
     what: Positional[str]
-    """table1, table2, table3, tableA1, tableA2, tableA3, fig3, fig4, fig5, figA1, figA2, figA3, figA4, checkpoints,
-    beyond, evidence, or all."""
+    """table1, table2, table3, tableA1, tableA2, tableA3, fig1, fig2, fig3, fig4, figA1, figA2, figA3, figA4,
+    checkpoints, beyond, weight, evidence, or all."""
     _: KW_ONLY
     runs_dir: RunsDir = Path("runs")
     """Where the runs are: a directory of runs, a sweep, or a directory of sweeps."""
@@ -30,7 +30,7 @@ class Paper:
 
 
 def run(options: Paper) -> int:
-    """Make what was asked for and print the files."""
+    """Make what was asked for; print our numbers beside the paper's, the files, and how to make what is missing."""
     from geoact.training import backend
 
     backend.set_threads(1)
@@ -39,8 +39,14 @@ def run(options: Paper) -> int:
     done = reproduce(options.what, Path(options.runs_dir), Path(options.out), options.score)
     for line in done.skipped:
         print(f"skipped {line}", file=sys.stderr)
-    for path in done.written:
-        print(path)
-    for line in done.missing:
-        print(f"missing: {line}")
+    shown: set[Path] = set()
+    for answer in done.answers:
+        print(f"{answer.name}: {answer.about}")
+        if answer.table is not None and answer.table not in shown:
+            print(f"\n{answer.table.read_text(encoding='utf-8')}")
+            shown.add(answer.table)
+        for path in dict.fromkeys([*([answer.table] if answer.table else []), *answer.written]):
+            print(path)
+        if answer.missing:
+            print(f"missing: {answer.name}: {answer.missing}")
     return 0

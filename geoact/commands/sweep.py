@@ -20,7 +20,7 @@ class Sweep:
     """
 
     experiment: Positional[str]
-    """table1, table2, table3, tableA2, beyond, evidence, recipe, baselines, or a .toml file."""
+    """table1, table2, table3, tableA2, beyond, weight, evidence, recipe, baselines, or a .toml file."""
     _: KW_ONLY
     budget: str | None = None
     """Length of each run: a fraction of the full one (0.01) or a number of transitions (80000)."""

@@ -16,7 +16,7 @@ from geoact import statistics
 from geoact.errors import InputError
 from geoact.report import style
 from geoact.report.collect import SCORES, RunData, RunGroup, Score, collect, group
-from geoact.report.curves import draw_curves
+from geoact.report.curves import RETURNS, draw_curves
 from geoact.report.tables import Table, Value
 
 if TYPE_CHECKING:
@@ -233,10 +233,40 @@ def plot_profiles(axis: "Axes", scaled: TaskScores) -> None:
     )
 
 
-def compare_runs(paths: Sequence[Path], out: Path, kind: Score = "eval") -> tuple[list[Path], list[str]]:
+def first_reaches(run: RunData, kind: Score, threshold: float) -> float | None:
+    """Transitions until a run's return, as it was logged, is first this high."""
+    points = run.series(RETURNS[kind][0])
+    return next((row["step"] for row, value in points if value >= threshold), None)
+
+
+def steps_to(threshold: float, groups: Groups) -> Table:
+    """How soon each variant first reaches a return, in training and in its evaluations."""
+    rows: list[list[Value]] = []
+    for (task, label), members in groups.items():
+        runs = members.counted()
+        for kind, word in KINDS.items():
+            reached = [first_reaches(run, kind, threshold) for run in runs]
+            steps = [step for step in reached if step is not None]
+            middle = float(np.median(steps)) if steps else None
+            vector = middle / runs[0].config.num_envs if middle is not None else None
+            rows.append([task, label, word, len(runs), len(steps), middle, vector])
+    columns = ["task", "variant", "return", "runs", "runs that reach it", "transitions", "vector steps"]
+    notes = [
+        f"Until the return first reaches {number(threshold)}: median over the runs that do. A training return is the "
+        "mean of the episodes since the row logged before; evaluations are as far apart as the run has them."
+    ]
+    formats = {"transitions": ",.0f", "vector steps": ",.0f"}
+    title = f"Steps until the return is {number(threshold)}"
+    return Table("comparison_threshold", title, columns, rows, notes, formats)
+
+
+def compare_runs(
+    paths: Sequence[Path], out: Path, kind: Score = "eval", threshold: float | None = None
+) -> tuple[list[Path], list[str]]:
     """Compare any runs, or directories of them: the files written, and a sentence for each run that was skipped.
 
-    Tables show both scores, figures the one asked for. What `geoact compare` does.
+    Tables show both scores, figures the one asked for; with a threshold, also the steps to it. What `geoact compare`
+    does.
     """
     if not paths:
         raise InputError("give at least one run directory to compare")
@@ -249,7 +279,9 @@ def compare_runs(paths: Sequence[Path], out: Path, kind: Score = "eval") -> tupl
         runs, skipped = runs + found, skipped + broken
     if not runs:
         raise InputError("none of these is a run that can be read: " + "; ".join(skipped))
-    return compare(group(runs), out, kind), skipped
+    groups = group(runs)
+    written = compare(groups, out, kind)
+    return written + (steps_to(threshold, groups).write(out) if threshold is not None else []), skipped
 
 
 def compare(groups: Groups, out: Path, kind: Score = "eval", title: str = "Comparison") -> list[Path]:

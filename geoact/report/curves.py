@@ -135,14 +135,14 @@ def draw_scales(
 ) -> list[Path]:
     """The learned scale over training: mean, and standard deviation over the action's dimensions.
 
-    `returns`: variants of one task whose learning curves make a first panel. The paper's final values are drawn
-    beside ours. The deviation is over dimensions, as the paper's is, and needs
-    runs that have logged every dimension (`policy/scale/0`, ...).
+    One curve per task, or per variant where a task has several. `returns`: variants of one task whose learning curves
+    make a first panel. The paper's final values are drawn beside ours. The deviation is over dimensions, as the paper's
+    is, and needs runs that have logged every dimension (`policy/scale/0`, ...).
     """
     tasks = list(dict.fromkeys(task for task, _ in groups))
     learned = {
-        task: group
-        for (task, _), group in groups.items()
+        task if len(groups) == len(tasks) else label: group
+        for (task, label), group in groups.items()
         if any(run.series("policy/scale") for run in group.counted())
     }
     published = paper_numbers()
@@ -155,28 +155,28 @@ def draw_scales(
             metric, ylabel = RETURNS[kind]
             colors = style.colors_of(dict.fromkeys(label for _, label in returns))
             plot_task(panels[0], next(iter(returns))[0], returns, metric, colors)
-            panels[0].set(xlabel="transitions", ylabel=ylabel)
+            panels[0].set(title="(a)", xlabel="transitions", ylabel=ylabel)
+            left.set_title("(b)")
+            right.set_title("(c)")
             if panels[0].get_lines():
                 panels[0].legend()
-        for task, color in zip(tasks, _cycle(len(tasks))):
-            if task not in learned:
-                continue
-            runs = learned[task].counted()
+        for (name, group), color in zip(learned.items(), _cycle(len(learned))):
+            runs = group.counted()
             spread = [with_scale_deviation(run) for run in runs]
             for axis, found in ((left, curve(runs, "policy/scale")), (right, curve(spread, SCALE_DEVIATION))):
                 if found is not None:
-                    plot_curve(axis, found, task, color)
-            if final[task]:
+                    plot_curve(axis, found, name, color)
+            if final[group.task]:
                 edge = left.get_yaxis_transform()
-                left.plot([1.01] * 2, final[task], transform=edge, color=color, lw=3, clip_on=False)
-        if "Walker2d-v4" in learned:
+                left.plot([1.01] * 2, final[group.task], transform=edge, color=color, lw=3, clip_on=False)
+        if any(group.task == "Walker2d-v4" for group in learned.values()):
             paper = published["tableA2_walker2d_500k"]
             left.axhline(paper["adaptive_mean_scale"], color="0.4", ls="--", lw=1, label="paper's mean scale")
             right.axhspan(
                 *paper["adaptive_scale_std"], color="0.6", alpha=0.25, lw=0, label="paper's deviation"
             )
         left.set(xlabel="transitions", ylabel="mean of the learned scale r")
-        right.set(xlabel="transitions", ylabel="standard deviation of r over dimensions")
+        right.set(xlabel="transitions", ylabel="deviation of r over dimensions")
         for axis, text in (
             (left, "no runs with a learned scale"),
             (right, "no runs with every dimension logged"),

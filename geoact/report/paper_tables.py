@@ -1,7 +1,8 @@
 """The paper's tables and figures from whatever runs are there, our numbers beside the paper's.
 
-Both scores of our runs are shown. The paper's numbers stand beside our training return, because they appear to be
-that: for Humanoid it gives a deterministic evaluation after training (6,591) apart from its table's number (5,823).
+Both scores of our runs are shown. The paper's numbers stand beside our training return, because they are that: the
+caption of its Table 1 says "average return over final training steps", and for Humanoid it gives a deterministic
+evaluation after training (6,591) apart from the table's number (5,823).
 The deterministic evaluation of a run is usually higher than its training return.
 
 Budgets are given in transitions and in vector steps, the paper's unit. What is missing is said where its number
@@ -25,7 +26,6 @@ from geoact.experiments.paper_numbers import paper_numbers
 from geoact.report import evidence
 from geoact.report.collect import SCORES, RunData, RunGroup, Score, groups_of
 from geoact.report.comparison import (
-    KINDS,
     Groups,
     aggregate,
     details,
@@ -35,55 +35,121 @@ from geoact.report.comparison import (
 )
 from geoact.report.curves import draw_curves, draw_scales
 from geoact.report.tables import Table, Value
+from geoact.storage import files
 
 
 @dataclass(frozen=True)
 class PaperItem:
     """A table or figure of the paper (or of ours, in its form), and what it is made from."""
 
-    kind: Literal["table", "returns", "scales", "study", "checkpoints"]
-    """table, returns and scales are made from runs; study: one of `geoact analyze`; checkpoints: the paper's files."""
+    kind: Literal["words", "table", "returns", "scales", "study", "checkpoints"]
+    """table, returns and scales are made from runs; study: one of `geoact analyze`; checkpoints: from evaluations of
+    the paper's files; words: nothing to make."""
     source: str
-    """The experiment of the catalogue, or the study."""
+    """The experiment of the catalogue, the study, or where to read."""
+    about: str
+    """What it shows, and whether ours and the paper's are the same quantity."""
     numbers: str | None = None
     """Key of its numbers in paper.json."""
+    before: str | None = None
+    """What it was called in version 0.1, which counted the paper's figures wrongly."""
 
+
+SAME_CURVES = "training returns, as the paper's; it gives no numbers for its curves but their ends, in"
 
 ITEMS: dict[str, PaperItem] = {
-    "table1": PaperItem("table", "table1", "table1_mujoco"),
-    "table2": PaperItem("table", "table2", "table2_dmcontrol"),
-    "table3": PaperItem("table", "table3", "table3_ablation_halfcheetah"),
-    "tableA1": PaperItem("study", "concentration", "tableA1_concentration"),
-    "tableA2": PaperItem("table", "tableA2", "tableA2_walker2d_500k"),
-    "tableA3": PaperItem("study", "cost", "complexity"),
-    "fig3": PaperItem("returns", "table1"),
-    "fig4": PaperItem("returns", "table2"),
-    "fig5": PaperItem("returns", "table3"),
-    "figA1": PaperItem("study", "concentration"),
-    "figA2": PaperItem("study", "saturation", "figureA2_gradient_saturation"),
-    "figA3": PaperItem("scales", "table2", "figureA3_scale_convergence"),
-    "figA4": PaperItem("scales", "tableA2"),
-    "checkpoints": PaperItem("checkpoints", "published", "published_checkpoints_deterministic_10_episodes"),
-    "beyond": PaperItem("table", "beyond"),
-    "evidence": PaperItem("table", "evidence"),
+    "table1": PaperItem(
+        "table",
+        "table1",
+        "returns on six MuJoCo tasks: the paper's in training, ours both ways, the same quantity first",
+        "table1_mujoco",
+    ),
+    "table2": PaperItem(
+        "table",
+        "table2",
+        "returns on six DMControl tasks: the paper's in training, ours both ways, the same quantity first",
+        "table2_dmcontrol",
+    ),
+    "table3": PaperItem(
+        "table",
+        "table3",
+        "ablations on HalfCheetah: the paper's in training, ours both ways, the same quantity first",
+        "table3_ablation_halfcheetah",
+    ),
+    "tableA1": PaperItem(
+        "study",
+        "concentration",
+        "mean cosine and spread of the angle: the paper's samples, ours, and the exact values",
+        "tableA1_concentration",
+    ),
+    "tableA2": PaperItem(
+        "table",
+        "tableA2",
+        "fixed and learned scale on Walker2d: the paper's in training, ours both ways, the same quantity first",
+        "tableA2_walker2d_500k",
+    ),
+    "tableA3": PaperItem(
+        "study",
+        "cost",
+        "time per action relative to SAC; not the same quantity: the paper's on its GPU, ours on one core",
+        "complexity",
+    ),
+    "fig1": PaperItem("words", "docs/method.md", "the architecture: nothing is measured in it"),
+    "fig2": PaperItem("returns", "table1", f"learning curves on MuJoCo: {SAME_CURVES} table1", before="fig3"),
+    "fig3": PaperItem(
+        "returns", "table2", f"learning curves on DMControl: {SAME_CURVES} table2", before="fig4"
+    ),
+    "fig4": PaperItem(
+        "returns", "table3", f"learning curves of the ablations: {SAME_CURVES} table3", before="fig5"
+    ),
+    "figA1": PaperItem("study", "concentration", "samples on the sphere, d = 3, as the paper's"),
+    "figA2": PaperItem(
+        "study",
+        "saturation",
+        "coordinates without gradient; SAC's by the paper's criterion, others by their own and all by a common one",
+        "figureA2_gradient_saturation",
+    ),
+    "figA3": PaperItem(
+        "scales",
+        "table2",
+        "the learned scale on DMControl; the paper's final means are drawn beside ours",
+        "figureA3_scale_convergence",
+    ),
+    "figA4": PaperItem(
+        "scales",
+        "tableA2",
+        "Walker2d: (a) returns in training, (b) mean scale, (c) its deviation over dimensions, as the paper's",
+    ),
+    "checkpoints": PaperItem(
+        "checkpoints",
+        "published",
+        "the published checkpoints: deterministic episodes, theirs and ours",
+        "published_checkpoints_deterministic_10_episodes",
+    ),
+    "beyond": PaperItem("table", "beyond", "ours: exact entropy and slack"),
+    "weight": PaperItem(
+        "table", "weight", "ours: the released policies' constant weight against a learned one"
+    ),
+    "evidence": PaperItem("table", "evidence", "ours: all twelve tasks at one reduced budget"),
 }
-"""By the names that `geoact paper` takes. What is not in the paper comes last."""
-OURS = ("beyond", "evidence")
+"""By the names that `geoact paper` takes, those of the paper. What is not in it comes last."""
 FROM_RUNS = tuple(name for name, item in ITEMS.items() if item.kind in ("table", "returns", "scales"))
 
 CHECKPOINTS = (
-    "geoact import FILE.pt --out POLICY, geoact evaluate POLICY --episodes 10 (results/published/README.md)"
+    "geoact import FILE.pt --out POLICY, geoact evaluate POLICY --episodes 10 --json > published/ENV.json "
+    "(results/published/README.md)"
 )
 
 
 def resolve(name: str) -> str:
-    """The item that a name means: table1, Table A.2, figureA3, or its key in paper.json."""
+    """The item that a name means: table1, Table A.2, figureA3, its key in paper.json, or fig5 of version 0.1."""
 
     def key(text: str) -> str:
         return re.sub(r"[\s._-]", "", text.lower()).replace("figure", "fig")
 
-    names = {key(item): item for item in ITEMS}
+    names = {key(item.before): item_name for item_name, item in ITEMS.items() if item.before}
     names |= {key(item.numbers): item_name for item_name, item in ITEMS.items() if item.numbers}
+    names |= {key(item): item for item in ITEMS}
     if key(name) not in names:
         raise InputError(unknown("table or figure", name, [*ITEMS, "all"]))
     return names[key(name)]
@@ -97,22 +163,23 @@ def how_to_make(name: str) -> str:
         return f"geoact analyze {item.source}{runs}"
     if item.kind == "checkpoints":
         return CHECKPOINTS
-    return f"geoact sweep {item.source}"
+    return f"see {item.source}" if item.kind == "words" else f"geoact sweep {item.source}"
 
 
 def missing(name: str, runs: list[RunData]) -> str | None:
-    """What an item lacks, and the command that makes it; None if every variant has a finished run on every task."""
+    """What an item lacks, and the command that makes it; None if every variant has a run that ended on every task."""
     item = ITEMS[name]
     if name not in FROM_RUNS:
         return how_to_make(name)
-    groups = groups_of(EXPERIMENTS[item.source], runs)
-    if item.kind == "scales":
-        labels = [label for label, v in EXPERIMENTS[item.source].variants.items() if has_learned_scale(v)]
+    experiment = EXPERIMENTS[item.source]
+    groups, command = groups_of(experiment, runs), how_to_make(name)
+    if (
+        item.kind == "scales" and len(experiment.tasks) > 1
+    ):  # of one task, all variants' returns are shown too
+        labels = [label for label, v in experiment.variants.items() if has_learned_scale(v)]
         groups = {key: group for key, group in groups.items() if key[1] in labels}
-        command = f"{how_to_make(name)} --algorithms {' '.join(labels)}"
-    else:
-        command = how_to_make(name)
-    without = sum(not any(run.state == "finished" for run in group.runs) for group in groups.values())
+        command = f"{command} --algorithms {' '.join(labels)}"
+    without = sum(not _ended(group) for group in groups.values())
     return f"{without} of {len(groups)} entries have no finished run: {command}" if without else None
 
 
@@ -158,9 +225,9 @@ def notes(experiment: Experiment, groups: Groups, skipped: list[str]) -> list[st
     ]
     if experiment.paper is not None:
         lines.append(
-            "The paper's numbers (mean episodic return ± standard deviation over 5 seeds) appear to be training "
-            "returns: compare them with ours, training. The deterministic evaluation is another quantity, and usually "
-            "higher."
+            "The paper's numbers (± standard deviation over 5 seeds) are training returns, by the caption of its "
+            "Table 1 the average over final training steps: compare them with ours, training. The deterministic "
+            "evaluation is another quantity, and usually higher."
         )
         lines.append("A step of the paper is a vector step: 8 transitions, one of each environment.")
         if any(not variant.off_policy for variant in experiment.variants.values()):
@@ -172,7 +239,8 @@ def notes(experiment: Experiment, groups: Groups, skipped: list[str]) -> list[st
         contradictions = paper_numbers()["contradictions"].get(experiment.paper, [])
         lines += [f"The paper differs from itself: {text}." for text in contradictions]
     lines += [f"{task.name}: {task.note}." for task in experiment.tasks if task.note]
-    empty = sorted(f"{group.label} on {group.task}" for group in groups.values() if not _scored(group))
+    lines += experiment.notes
+    empty = sorted(f"{group.label} on {group.task}" for group in groups.values() if not _ended(group))
     if empty:
         lines.append(
             f"Without a finished run ({len(empty)} of {len(groups)}; geoact sweep {experiment.name} makes them): "
@@ -181,8 +249,9 @@ def notes(experiment: Experiment, groups: Groups, skipped: list[str]) -> list[st
     return lines + [f"Skipped {line}." for line in skipped]
 
 
-def _scored(group: RunGroup) -> bool:
-    return any(group.scores(kind) for kind in KINDS)
+def _ended(group: RunGroup) -> bool:
+    """Whether any run came to its end; one that diverged is an answer, too."""
+    return any(run.state in ("finished", "failed") for run in group.runs)
 
 
 def as_printed(experiment: Experiment, groups: Groups, skipped: list[str]) -> Table:
@@ -207,7 +276,7 @@ def as_printed(experiment: Experiment, groups: Groups, skipped: list[str]) -> Ta
                 continue
             row: list[Value] = [name] * (len(experiment.tasks) > 1)
             row += [
-                variant.paper or label if len(experiment.tasks) == 1 else label,
+                _row_name(experiment, label) if len(experiment.tasks) == 1 else label,
                 our_entry(group, "training"),
             ]
             row += [paper_entry(experiment, task.name, label)] * in_paper
@@ -230,6 +299,14 @@ def as_printed(experiment: Experiment, groups: Groups, skipped: list[str]) -> Ta
             "Parameters: what a learned scale adds, by the paper; ours adds 64 weights and a bias per dimension."
         )
     return Table(experiment.name, experiment.title, columns, rows, below, formats)
+
+
+def _row_name(experiment: Experiment, label: str) -> str:
+    """The paper's name of a row; with ours, where several of our variants may be meant by it."""
+    variants = experiment.variants
+    name = variants[label].paper or label
+    alone = [variant.paper for variant in variants.values()].count(name) < 2
+    return name if alone else f"{name} ({label})"
 
 
 def _paper_steps(vector_steps: int, num_envs: int, variant: Variant) -> Value:
@@ -257,6 +334,33 @@ def _relative(value: float | None, base: float | None) -> str:
 def _parameters(variant: Variant) -> str:
     extra = paper_numbers()["tableA2_walker2d_500k"]["adaptive_extra_parameters"]
     return f"+{extra}" if has_learned_scale(variant) else "+0"
+
+
+def checkpoints(folder: Path) -> Table | None:
+    """The published checkpoints: what `geoact evaluate --json` said of them, in this folder or its `published`."""
+    numbers = paper_numbers()["published_checkpoints_deterministic_10_episodes"]
+    stated = {name.split(" ")[0]: value for name, value in numbers.items() if name != "note"}
+    rows: list[list[Value]] = []
+    for path in sorted((*folder.glob("*.json"), *folder.glob("published/*.json"))):
+        try:
+            found = files.read_json(path)
+        except InputError:
+            continue
+        if found.get("env") in stated and not found.get("stochastic", True):
+            mean, std = stated[found["env"]]
+            ours = f"{found['return_mean']:,.0f} ± {found['return_std']:,.0f}"
+            which = [found["episodes"], found["seed"], path.name]
+            rows.append([found["env"], f"{mean:,} ± {std:,}", ours, *which])
+    if not rows:
+        return None
+    without = [name for name in stated if name not in {row[0] for row in rows}]
+    notes = [
+        "Both: deterministic episodes, mean ± standard deviation over them; the published ones are ten. They stand in "
+        "the README of the authors' repository; of these only Humanoid's stands in the paper."
+    ]
+    notes += [f"Not evaluated here: {', '.join(without)}."] if without else []
+    columns = ["environment", "published", "ours", "our episodes", "first seed", "file"]
+    return Table("checkpoints", "The published checkpoints", columns, rows, notes)
 
 
 def make_table(name: str, runs: list[RunData], skipped: list[str], out: Path, kind: Score) -> list[Path]:

@@ -1,9 +1,9 @@
-"""Summaries of finished runs: small enough to be committed, read by every report as the runs themselves.
+"""Summaries of runs that ended: small enough to be committed, read by every report as the runs themselves.
 
     results/evidence/
       sweep.json                  which run is which variant
       <run>/run.json              as it was
-      <run>/status.json           finished, with the two scores of the run, computed from all of its rows
+      <run>/status.json           finished, with the two scores of the run, computed from all of its rows; or failed
       <run>/metrics.jsonl         at most 40 rows: what curves and figures show
 
 A row of a summary stands for the rows of the run since the row before it. Its training return and length are the
@@ -11,7 +11,8 @@ means over all episodes in between, so that no episode is lost; everything else 
 with an evaluation stay, and what happens inside the policy is kept there alone (in about twenty rows where there are
 few evaluations). Numbers have five digits, except the scores, which are exact.
 
-A sweep that finds a summary in its folder counts it as the finished run that it was.
+A failed run is an answer, too, and has no scores. A sweep that finds a summary in its folder counts it as the run that
+it was.
 """
 
 import json
@@ -54,11 +55,11 @@ class Summaries:
 
     written: list[Path] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
-    """A sentence for each run that is not finished or cannot be read."""
+    """A sentence for each run that has not ended or cannot be read."""
 
 
 def summarize(runs_dir: Path, out: Path) -> Summaries:
-    """Copy the finished runs of a directory into `out` as summaries; what is there already is replaced."""
+    """Copy the finished and the failed runs of a directory into `out` as summaries; what is there is replaced."""
     found, skipped = collect(runs_dir)
     if out.resolve() == runs_dir.resolve():
         raise InputError(f"{out} holds the runs themselves: give another folder for their summaries")
@@ -68,7 +69,7 @@ def summarize(runs_dir: Path, out: Path) -> Summaries:
     for run in found:
         if out.resolve() in run.path.resolve().parents:
             continue  # a summary of before
-        if run.state != "finished":
+        if run.state not in ("finished", "failed"):
             done.left_out.append(f"{run.path.name}: {run.state}")
             continue
         if run.path.name in labels:
@@ -95,7 +96,7 @@ def _sweep(folder: Path) -> dict[str, Any]:
 
 
 def write_summary(run: RunData, folder: Path) -> Path:
-    """The summary of one finished run, in this folder."""
+    """The summary of one run that ended, in this folder."""
     if (folder / "run.json").exists() and "scores" not in files.read_json(folder / "status.json"):
         raise InputError(f"{folder} is a run, not a summary: give another folder for the summaries")
     status = files.read_json(run.path / "status.json")

@@ -41,3 +41,12 @@ def test_a_rerun_gives_the_same_files(tmp_path):
     assert {p.suffix for p in first} == {".md", ".csv", ".png", ".svg"}
     for a, b in zip(first, second):
         assert filecmp.cmp(a, b, shallow=False), a.name
+
+
+@pytest.mark.parametrize(("dim", "expected"), [(2, 2 / np.pi), (3, 0.5), (17, 0.1964)])
+def test_the_mean_size_of_a_coordinate(dim, expected):
+    """In d = 3 each coordinate is uniform on [-1, 1]; the paper's 0.2425 for d = 17 is the root mean square."""
+    assert concentration.mean_coordinate(dim) == pytest.approx(expected, abs=5e-5)
+    samples = np.random.default_rng(0).standard_normal((200_000, dim))
+    samples /= np.linalg.norm(samples, axis=1, keepdims=True)
+    assert concentration.mean_coordinate(dim) == pytest.approx(np.abs(samples).mean(), rel=5e-3)

@@ -28,6 +28,22 @@ def test_the_last_tenth_counts_and_other_runs_do_not(tmp_path):
     assert float(table[0]["mean"]) == pytest.approx((2.1 + 2.0) / 2)  # steps 900 and 1000
     assert float(table[0]["largest mean"]) == pytest.approx(2.9)
     assert table[0]["paper's mean"] == "2 to 2.3"
+    assert table[0]["deviation over dimensions"] == "" and table[0]["over dimensions and states"] == "0.5"
+
+
+def test_the_deviation_is_over_dimensions(tmp_path):
+    row = {
+        "step": 100,
+        "policy/scale": 2.0,
+        "policy/scale/0": 1.0,
+        "policy/scale/1": 3.0,
+        "policy/scale_std": 9.0,
+    }
+    a_run(tmp_path, "dm_control/walker-walk", "gac-scale", [row])
+    files = scales.run(tmp_path / "out", [tmp_path])
+    with open(files[1]) as file:
+        (found,) = csv.DictReader(file)
+    assert found["deviation over dimensions"] == "1" and found["over dimensions and states"] == ""
 
 
 def test_no_learned_scale_is_refused(tmp_path):

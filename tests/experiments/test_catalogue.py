@@ -1,14 +1,17 @@
 import dataclasses
+from pathlib import Path
 
 import pytest
 
 from geoact.checks import differences
 from geoact.config import FAST, CriticConfig, GACConfig
 from geoact.errors import InputError
-from geoact.experiments import catalogue, plan, sweep_file
+from geoact.experiments import catalogue, plan, run_file, sweep_file
 from geoact.experiments.catalogue import EXPERIMENTS, MUJOCO, ExperimentTask, Variant
 from geoact.experiments.paper_numbers import paper_numbers
 from geoact.experiments.sweep import PPOBudget, Selection, plan_sweep
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_the_papers_protocol_is_counted_as_the_paper_counts() -> None:
@@ -19,10 +22,23 @@ def test_the_papers_protocol_is_counted_as_the_paper_counts() -> None:
     assert {name: runs[name] for name in ("table1", "table2", "table3", "tableA2")} == {
         "table1": 120,
         "table2": 120,
-        "table3": 30,
-        "tableA2": 20,
+        "table3": 35,
+        "tableA2": 25,
     }
-    assert runs["beyond"] == 12 * 4 * 5 and runs["baselines"] == 2 * 3 * 3
+    assert runs["beyond"] == 12 * 4 * 5 and runs["baselines"] == 2 * 3 * 3 and runs["weight"] == 2 * 3 * 2
+
+
+def test_the_ablation_without_normalization_has_both_critics() -> None:
+    variants = EXPERIMENTS["table3"].variants
+    seen = [variants[label].config() for label in ("no-normalization", "no-normalization-raw")]
+    assert [c.critic_action for c in seen if isinstance(c, GACConfig)] == ["executed", "raw"]
+
+
+def test_the_released_preset_acts_as_the_weight_experiment_says() -> None:
+    preset = run_file.read(ROOT / "examples" / "released.toml").settings
+    fixed = EXPERIMENTS["weight"].variants["fixed-0.856"].config()
+    assert isinstance(preset, GACConfig) and isinstance(fixed, GACConfig)
+    assert preset == dataclasses.replace(fixed, normalize_mixture=False)
 
 
 @pytest.mark.parametrize("name", list(EXPERIMENTS))

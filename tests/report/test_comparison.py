@@ -1,3 +1,4 @@
+import csv
 import json
 from pathlib import Path
 
@@ -68,3 +69,18 @@ def test_any_label_can_be_drawn(folder: Path, label: str) -> None:
     runs, _ = collect(folder / "runs")
     written = comparison.compare(group(runs), folder / "out")
     assert folder / "out" / "comparison_curves.png" in written
+
+
+def test_steps_to_a_threshold_by_hand(tmp_path: Path) -> None:
+    for seed, score in (
+        (0, 100.0),
+        (10, 40.0),
+    ):  # evaluations: half of it at 4,000 transitions, all of it at 8,000
+        make_run(tmp_path / "runs", f"s{seed}", seed=seed, score=score)
+    written, _ = comparison.compare_runs([tmp_path / "runs"], tmp_path / "out", threshold=45.0)
+    assert tmp_path / "out" / "comparison_threshold.md" in written
+    with open(tmp_path / "out" / "comparison_threshold.csv") as file:
+        rows = {row["return"]: row for row in csv.DictReader(file)}
+    assert rows["evaluation"]["runs"] == "2" and rows["evaluation"]["runs that reach it"] == "1"
+    assert rows["evaluation"]["transitions"] == "4000" and rows["evaluation"]["vector steps"] == "500"
+    assert rows["training"]["runs that reach it"] == "0" and rows["training"]["transitions"] == ""

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from geoact import cli
+from geoact.analysis import reproduction
 from geoact.analysis.reproduction import reproduce
 from geoact.config import GACConfig
 from geoact.errors import InputError
@@ -12,6 +13,8 @@ from geoact.experiments.paper_numbers import paper_numbers
 from geoact.report import paper_tables
 from geoact.report.collect import collect, groups_of
 from tests.report.test_collect import make_run
+
+RESULTS = Path(__file__).parents[2] / "results"
 
 
 @pytest.fixture
@@ -51,9 +54,10 @@ def test_table3_by_hand(folder: Path) -> None:
     assert rows["r=1.5"]["ours, evaluation"] == "60.00 ± 14.14 (n=2)"
     assert rows["r=1.5"]["relative, paper"] == "-43.0 %"  # 7,272 of 12,750
     assert rows["r=3.5"]["ours, training"] == "no runs"
-    assert rows["without normalization"]["ours, training"] == "1 failed (diverged)"
+    assert rows["without normalization (no-normalization)"]["ours, training"] == "1 failed (diverged)"
+    assert rows["without normalization (no-normalization-raw)"]["ours, training"] == "no runs"
     text = (folder / "out" / "table3.md").read_text()
-    assert "appear to be training returns" in text and "geoact sweep table3 makes them" in text
+    assert "are training returns" in text and "geoact sweep table3 makes them" in text
     assert "The paper differs from itself" in text
     with open(folder / "out" / "table3_details.csv") as file:
         details = {row["variant"]: row for row in csv.DictReader(file)}
@@ -94,11 +98,18 @@ def test_every_table_and_figure_is_written_from_whatever_is_there(folder: Path, 
     for suffix in suffixes:
         assert (folder / "out" / f"{name}{suffix}").stat().st_size > 100
     assert all(path.exists() for path in done.written)
-    if name == "figA4":  # its one learned scale is there
-        assert not done.missing
-    else:
-        (line,) = done.missing
-        assert "have no finished run: geoact sweep" in line
+    (line,) = done.missing
+    assert "have no finished run: geoact sweep" in line
+
+
+def test_a_figure_of_runs_that_all_ended_lacks_nothing(tmp_path: Path) -> None:
+    for radius in (1.0, 2.0, 3.0):
+        make_run(tmp_path / "runs", f"r{radius}", GACConfig(radius=radius), env="Walker2d-v4")
+    learned = GACConfig(scale="learned")
+    make_run(tmp_path / "runs", "l", learned, env="Walker2d-v4", algorithm="gac-scale")
+    softplus = GACConfig(scale="learned", scale_form="softplus")
+    make_run(tmp_path / "runs", "s", softplus, env="Walker2d-v4", algorithm="gac-scale", state="failed")
+    assert not reproduce("figA4", tmp_path / "runs", tmp_path / "out").missing
 
 
 NOT_SHOWN = ("source", "protocol", "contradictions")
@@ -111,9 +122,28 @@ def test_every_name_in_the_papers_numbers_answers(name: str) -> None:
     assert paper_tables.how_to_make(item).startswith("geoact ")
 
 
+@pytest.mark.parametrize("name", [*paper_numbers(), *paper_tables.ITEMS])
+def test_every_name_is_answered_from_the_committed_results(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a table, or files, or the command that makes them; studies that take minutes are not made here."""
+    if name in NOT_SHOWN:
+        return
+    monkeypatch.setattr(reproduction, "analyze", lambda study, out, *_, **__: [out / f"{study}.md"])
+    monkeypatch.setattr(reproduction, "_policies", lambda *_: [])
+    (answer,) = reproduce(name, RESULTS, tmp_path).answers
+    assert answer.about and (answer.written or answer.missing or answer.name == "fig1")
+
+
 @pytest.mark.parametrize(
     ("given", "meant"),
-    [("Table A.2", "tableA2"), ("figureA3", "figA3"), ("Figure 3", "fig3"), ("TABLE1", "table1")],
+    [
+        ("Table A.2", "tableA2"),
+        ("figureA3", "figA3"),
+        ("Figure 3", "fig3"),
+        ("TABLE1", "table1"),
+        ("fig5", "fig4"),  # as version 0.1 had it
+    ],
 )
 def test_names_are_understood_as_the_paper_writes_them(given: str, meant: str) -> None:
     assert paper_tables.resolve(given) == meant
@@ -123,13 +153,26 @@ def test_all_says_how_to_make_what_is_missing(folder: Path, capsys: pytest.Captu
     assert cli.main(["paper", "all", "--runs", str(folder / "runs"), "--out", str(folder / "out")]) == 0
     said = capsys.readouterr().out
     for name in paper_tables.ITEMS:
-        assert (f"missing: {name}: " in said) == (name != "figA4")
+        assert f"{name}: {paper_tables.ITEMS[name].about}" in said
+        assert (f"missing: {name}: " in said) == (name != "fig1")
+    assert "called fig3 in version 0.1" in said
+    assert "| r=1.5 | 40.00 ± 0.00 (n=2) | 7,272 ± 1,235 (n=5) |" in said
     assert "missing: tableA1: geoact analyze concentration" in said
     assert (
         "missing: figA3: 6 of 6 entries have no finished run: geoact sweep table2 --algorithms gac-scale"
         in said
     )
     assert "geoact import FILE.pt" in said
+
+
+def test_all_shows_what_was_made_before(tmp_path: Path) -> None:
+    """On the committed results, every study and the checkpoints answer with numbers."""
+    answers = {answer.name: answer for answer in reproduce("all", RESULTS, tmp_path / "out").answers}
+    for name in ("tableA1", "tableA3", "figA1", "figA2", "checkpoints"):
+        table = answers[name].table
+        assert table is not None and table.is_file() and not answers[name].missing
+    rows = read_markdown(tmp_path / "out" / "checkpoints.md")
+    assert rows["Walker2d-v4"]["published"] == "5,889 ± 47" and rows["Walker2d-v4"]["ours"] == "5,886 ± 24"
 
 
 def test_a_study_is_made_when_it_is_asked_for(folder: Path) -> None:

@@ -53,6 +53,13 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def test_a_failed_run_is_summarised_as_failed(tmp_path: Path) -> None:
+    make_run(tmp_path / "runs", "bad", state="failed")
+    summaries.summarize(tmp_path / "runs", tmp_path / "results")
+    (run,), _ = collect(tmp_path / "results")
+    assert run.state == "failed" and run.reason == "diverged: far" and run.score("eval") is None
+
+
 def test_summaries_have_the_scores_of_their_runs(folder: Path) -> None:
     done = summaries.summarize(folder / "runs", folder / "results")
     assert sorted(path.name for path in done.written) == ["default0", "default10", "narrow0", "narrow10"]
