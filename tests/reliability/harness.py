@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from geoact import checks
+from geoact import checks, runtime
 from geoact.config import RunConfig, defaults
 from geoact.storage import checkpoints
 from geoact.storage.runs import CLOCK_KEYS, Run, find_runs
@@ -18,8 +18,6 @@ from geoact.training.replay import Replay
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 CLOCK_FACTS = ("elapsed", "checkpoint_seconds", "metrics_size")
-SIZES = (3, 2)
-"""Observation and action dimension of the toys."""
 BUFFER = 1500
 
 _SMALL: dict[str, Any] = {"actor": {"hidden_sizes": (16, 16)}}
@@ -127,7 +125,8 @@ def wait_for_step(run: Run, process: subprocess.Popen[bytes], step: int, timeout
 
 def fingerprint(run: Run) -> str:
     """A hash of all that learning depends on at the end of a run, and of its metrics; not of the clock."""
-    replay = None if run.config().algorithm == "ppo" else Replay(BUFFER, *SIZES)
+    spec = runtime.load(run.path).spec
+    replay = None if spec.algorithm == "ppo" else Replay(BUFFER, spec.obs_dim, spec.action_dim)
     loaded = checkpoints.load_newest(run.path, replay, print)
     assert loaded is not None
     digest = hashlib.sha256()
