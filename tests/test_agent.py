@@ -4,7 +4,6 @@ import dataclasses
 import json
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +25,6 @@ SAC = SACConfig(actor=TINY, critic=CRITIC, batch_size=8, buffer_size=500, learni
 OPTIONS = RunOptions(timesteps=120, num_envs=2, evaluations=2, eval_episodes=2, log_points=6)
 NO_EVALUATIONS = RunOptions(evaluations=0)
 COUNTER = "tests.probes:Counter-v0"
-
-
-@pytest.fixture(autouse=True)
-def _usual_handlers() -> Iterator[None]:
-    """A shell ignores Ctrl-C on behalf of what runs in its background, and what is ignored stays ignored."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +28,6 @@ from tests.probes import Counter, Endless
 from tests.training_cases import CRITIC, TINY, fingerprint, run_config, start
 
 SETTINGS = SACConfig(actor=TINY, critic=CRITIC, batch_size=8, buffer_size=500, learning_starts=5)
-USUAL = {
-    signal.SIGINT: signal.default_int_handler,
-    signal.SIGTERM: signal.SIG_DFL,
-    signal.SIGHUP: signal.SIG_DFL,
-}
 OPTIONS: dict[str, Any] = {"num_envs": 2, "evaluations": 2, "eval_episodes": 2, "log_points": 6}
 
 
@@ -59,15 +54,6 @@ def complete(run: Run, factory: Any = None) -> Session:
     with sessions.resume(run.path, factory=factory, say=lambda line: None) as session:
         assert session.train()
     return session
-
-
-@pytest.fixture(autouse=True)
-def _usual_handlers() -> Iterator[None]:
-    """A shell ignores Ctrl-C on behalf of what runs in its background, and what is ignored stays ignored."""
-    before = {number: signal.signal(number, usual) for number, usual in USUAL.items()}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
 
 
 @pytest.fixture(scope="module")
