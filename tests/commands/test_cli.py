@@ -242,7 +242,10 @@ def test_ctrl_c_ends_cleanly_with_everything_written(tmp_path):
         time.sleep(0.2)
     time.sleep(1.0)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    try:
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert process.returncode == 130, err
     assert err == ""
     run = Run(next(tmp_path.iterdir()))

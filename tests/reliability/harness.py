@@ -104,7 +104,7 @@ def only_run(runs_dir: Path) -> Run:
     return run
 
 
-def wait_for_run(runs_dir: Path, process: subprocess.Popen[bytes], timeout: float = 120) -> Run:
+def wait_for_run(runs_dir: Path, process: subprocess.Popen[bytes], timeout: float = 600) -> Run:
     """The run that a process has just made."""
     deadline = time.monotonic() + timeout
     while time.monotonic() < deadline:
@@ -112,15 +112,26 @@ def wait_for_run(runs_dir: Path, process: subprocess.Popen[bytes], timeout: floa
             return found[0]
         assert process.poll() is None, f"it ended before it made a run, with code {process.returncode}"
         time.sleep(0.02)
+    process.kill()
     raise AssertionError("no run appeared")
 
 
-def wait_for_step(run: Run, process: subprocess.Popen[bytes], step: int, timeout: float = 120) -> None:
+def wait_for_step(run: Run, process: subprocess.Popen[bytes], step: int, timeout: float = 600) -> None:
     """Wait until a run has logged this step, or its process has ended."""
     deadline = time.monotonic() + timeout
     while process.poll() is None and run.status()["timesteps"] < step:
-        assert time.monotonic() < deadline, f"the run did not reach {step}"
+        if time.monotonic() >= deadline:
+            process.kill()
+            raise AssertionError(f"the run did not reach {step}")
         time.sleep(0.005)
+
+
+def wait_for_end(process: subprocess.Popen[bytes], timeout: float = 600) -> int:
+    """The exit code of a process that was asked to end; one that does not is killed."""
+    try:
+        return process.wait(timeout)
+    finally:
+        process.kill()
 
 
 def fingerprint(run: Run) -> str:

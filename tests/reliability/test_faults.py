@@ -135,12 +135,9 @@ def test_trust_09_a_signal_is_a_checkpoint_and_then_the_end(number, tmp_path):
     command = harness.train_command(tmp_path, "gac", "toys:Toy-v0", "--timesteps", "1000000")
     process = harness.begin(command)
     run = harness.wait_for_run(tmp_path, process)
-    deadline = time.monotonic() + 120
-    while not (run.path / "metrics.jsonl").exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    time.sleep(1.0)
+    harness.wait_for_step(run, process, 1)
     process.send_signal(number)
-    assert process.wait(60) == 130
+    assert harness.wait_for_end(process) == 130
     assert run.state() == "stopped"
     (folder,) = checkpoints.checkpoint_folders(run.path)
     assert int(folder.name.removeprefix("step_")) == run.status()["timesteps"] > 0
@@ -161,7 +158,7 @@ def test_trust_09_a_closed_terminal_asks_every_process_and_takes_no_more_words(t
     run = harness.wait_for_run(tmp_path, process)
     harness.wait_for_step(run, process, 1)
     os.killpg(process.pid, signal.SIGHUP)
-    assert process.wait(60) == 130
+    assert harness.wait_for_end(process) == 130
     status = run.status()
     assert status["state"] == "stopped" and "exact" not in status
     (folder,) = checkpoints.checkpoint_folders(run.path)
@@ -178,7 +175,7 @@ def test_trust_08_a_reader_that_leaves_does_not_end_the_run(tmp_path):
     assert process.stdout is not None and process.stderr is not None
     assert "return" in process.stdout.readline()
     process.stdout.close()
-    assert process.stderr.read() == "" and process.wait(120) == 0
+    assert process.stderr.read() == "" and process.wait(600) == 0
     process.stderr.close()
     run = harness.only_run(tmp_path)
     assert run.status() == {"state": "finished", "timesteps": 2000, "total": 2000}
