@@ -23,6 +23,8 @@ from geoact.training.session import Session
 
 from . import harness
 
+LONG = ("--timesteps", "1000000", "--log-points", "100000")
+
 
 def start(folder: Path, env: str = "toys:Toy-v0", **more: Any) -> Session:
     options: dict[str, Any] = {"timesteps": 800, "checkpoint_steps": 80} | more
@@ -132,21 +134,21 @@ def test_a_dead_worker_is_named_within_seconds_and_leaves_no_orphans(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_trust_09_a_signal_is_a_checkpoint_and_then_the_end(number, tmp_path):
-    command = harness.train_command(tmp_path, "gac", "toys:Toy-v0", "--timesteps", "1000000")
+    command = harness.train_command(tmp_path, "gac", "toys:Toy-v0", *LONG)
     process = harness.begin(command)
     run = harness.wait_for_run(tmp_path, process)
     harness.wait_for_step(run, process, 1)
     process.send_signal(number)
     assert harness.wait_for_end(process) == 130
     assert run.state() == "stopped"
-    (folder,) = checkpoints.checkpoint_folders(run.path)
+    folder = checkpoints.checkpoint_folders(run.path)[-1]
     assert int(folder.name.removeprefix("step_")) == run.status()["timesteps"] > 0
 
 
 @pytest.mark.slow
 def test_trust_09_a_closed_terminal_asks_every_process_and_takes_no_more_words(tmp_path):
     """SIGHUP reaches the environments' workers, too, and all that is printed is an error."""
-    more = ("--timesteps", "1000000", "--vectorization", "async", "--num-envs", "2")
+    more = (*LONG, "--vectorization", "async", "--num-envs", "2")
     with open("/dev/full", "w") as nowhere:
         process = subprocess.Popen(
             harness.train_command(tmp_path, "gac", "toys:Toy-v0", *more),
@@ -161,7 +163,7 @@ def test_trust_09_a_closed_terminal_asks_every_process_and_takes_no_more_words(t
     assert harness.wait_for_end(process) == 130
     status = run.status()
     assert status["state"] == "stopped" and "exact" not in status
-    (folder,) = checkpoints.checkpoint_folders(run.path)
+    folder = checkpoints.checkpoint_folders(run.path)[-1]
     assert int(folder.name.removeprefix("step_")) == status["timesteps"] > 0
 
 
