@@ -6,7 +6,6 @@ a run can do both. Nothing stays open between calls of `learn`: no environment, 
 
 import dataclasses
 import functools
-import signal
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self, cast
@@ -80,6 +79,10 @@ class Agent:
         self._rng = np.random.default_rng(options.seed)
         self._policy: Policy | None = None
         self._space: gym.Space[Any] | None = None
+        self._trusted = True
+        """Whether the environment's name may import a module: not where it was read from a file of anyone's."""
+        self._given: tuple[str, str] | None = None
+        """Name and description of the environment that a run is to go on with, where it is not the run's own."""
         self.completed = False
         """Whether the last `learn` collected all that it was asked for; False where a callback stopped it."""
 
@@ -88,21 +91,22 @@ class Agent:
         """An agent that acts."""
         agent = cls(env if env is not None else policy.spec.env)
         agent._policy = policy
-        if (
-            env is None
-        ):  # a file may come from anyone: a name that would import a module is refused when it is used
-            name = policy.spec.env
-            agent._factory = agent._eval_factory = lambda: environments.factory(name, trust=False)()
+        agent._trusted = env is not None
         if policy.spec.about.get("env_given") and env is None:
             agent._eval_factory = None  # its name does not make it
         return agent
 
     @classmethod
-    def of_run(cls, run: runs.Run, policy: Policy | None, env: EnvSource | None = None) -> Self:
+    def of_run(
+        cls, run: runs.Run, policy: Policy | None, env: EnvSource | None = None, trust: bool = True
+    ) -> Self:
         """An agent that acts as far as the run has got, and goes on with it where it has checkpoints."""
         config = run.config()
         agent = cls(env if env is not None else config.env, config.settings)
+        if env is not None:
+            agent._given = agent._config.env, agent._config.env_given
         agent._config, agent._policy = config, policy
+        agent._trusted = trust or env is not None
         if config.env_given and env is None:
             agent._factory = agent._eval_factory = None  # its name does not make it
         if checkpoints.checkpoint_folders(run.path) or policy is None:
@@ -132,8 +136,8 @@ class Agent:
         """Train for this many transitions (again: for that many more). A callback that returns False stops it.
 
         Without a number: for as many as the options say, or, after `resume`, for what the run has left.
-        `total_timesteps` is another name of `timesteps`. Ctrl-C and SIGTERM save what there is and raise
-        KeyboardInterrupt.
+        `total_timesteps` is another name of `timesteps`. Ctrl-C, SIGTERM and a closed terminal save what there is and
+        raise KeyboardInterrupt.
         """
         timesteps = timesteps if timesteps is not None else total_timesteps
         self.completed = False
@@ -143,21 +147,25 @@ class Agent:
                 from geoact.training.progress import Progress
 
                 with Progress(session.config) as progress:
+                    session.watch = progress.evaluating
                     self.completed = session.train(progress.wrap(callback))
             else:
                 self.completed = session.train(callback)
         finally:
             self._policy = session.policy
             session.close()
-        if session.stopped_by in (signal.SIGINT, signal.SIGTERM):
-            raise KeyboardInterrupt(f"stopped at {session.timesteps:,} transitions, everything is saved")
+        if session.stopped_by is not None:
+            kept = "everything is saved" if session.run is not None else "what was learned is in the agent"
+            raise KeyboardInterrupt(f"stopped at {session.timesteps:,} transitions, {kept}")
         return self
 
     def _ready(self, timesteps: int | None) -> Session:
         """A session with its environments open, that wants this many transitions more."""
         if self._session is None and self._run is not None:
             run = self._run
-            session = sessions.resume(run, factory=self._factory, eval_factory=self._eval_factory)
+            session = sessions.resume(
+                run, factory=self._factory, eval_factory=self._eval_factory, env=self._given
+            )
             self._session = session
         elif self._session is None:
             if self._policy is not None:
@@ -210,7 +218,7 @@ class Agent:
             raise InputError(
                 "this needs a fresh environment: make the agent with an id or a function, or with eval_env="
             )
-        return self._eval_factory
+        return self._eval_factory if self._trusted else environments.factory(self._config.env, trust=False)
 
     def save(self, path: Path | str) -> Path:
         """Write the policy (policy.json and policy.safetensors) into a folder."""
@@ -297,7 +305,7 @@ def load(path: Path | str, env: EnvSource | None = None) -> Agent:
     policy = runtime.load(path)
     if (Path(path) / "run.json").is_file():
         run = runs.open_run(path)
-        return _agent_class(run.config().algorithm).of_run(run, policy, env)
+        return _agent_class(run.config().algorithm).of_run(run, policy, env, trust=False)
     return _agent_class(policy.spec.algorithm).of_policy(policy, env)
 
 

@@ -258,7 +258,9 @@ def find(path: Path) -> Path:
     if not path.exists():
         raise InputError(f"{path} does not exist: give a run directory or a policy folder")
     if (path / "run.json").is_file():
-        raise InputError(f"{path} is a run that has no policy yet: it stopped before its first evaluation")
+        raise InputError(
+            f"{path} is a run that has no policy yet: it writes one at its first evaluation, and whenever it ends"
+        )
     raise InputError(f"{path} is neither a run nor a policy: there is no policy.json in it")
 
 

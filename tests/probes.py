@@ -127,6 +127,13 @@ class BrokenReset(Endless):
         return np.full(2, np.nan, np.float32)
 
 
+class OldReset(Endless):
+    """In the words of the old gym."""
+
+    def reset(self) -> Any:  # type: ignore[override]
+        return np.zeros(2, np.float32)
+
+
 class Image(Endless):
     observation_space = spaces.Box(0, 255, (8, 8, 3), np.uint8)
 
@@ -156,6 +163,7 @@ for probe in (
     BrokenObservation,
     BrokenReward,
     BrokenReset,
+    OldReset,
     Image,
     Unbounded,
     Nested,

@@ -1,9 +1,9 @@
 """The Python API in the ecosystem's habit."""
 
 import dataclasses
+import json
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import geoact
+from geoact.cli import main
 from geoact.config import CriticConfig, RunOptions, SACConfig
 from geoact.policies import NetworkConfig
 from geoact.storage import checkpoints
@@ -22,15 +23,8 @@ from tests.training_cases import CRITIC, TINY
 SMALL = geoact.GACConfig(actor=TINY, critic=CRITIC, batch_size=8, buffer_size=500)
 SAC = SACConfig(actor=TINY, critic=CRITIC, batch_size=8, buffer_size=500, learning_starts=5)
 OPTIONS = RunOptions(timesteps=120, num_envs=2, evaluations=2, eval_episodes=2, log_points=6)
+NO_EVALUATIONS = RunOptions(evaluations=0)
 COUNTER = "tests.probes:Counter-v0"
-
-
-@pytest.fixture(autouse=True)
-def _usual_handlers() -> Iterator[None]:
-    """A shell ignores Ctrl-C on behalf of what runs in its background, and what is ignored stays ignored."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +90,7 @@ def test_a_callback_sees_each_log_point_and_can_stop():
     assert steps == [10, 20, 30] and not agent.completed
 
 
-def test_learn_again_goes_on(tmp_path):
+def test_trust_02_learn_again_goes_on(tmp_path):
     agent = geoact.GAC(COUNTER, SMALL, num_envs=2, runs_dir=tmp_path)
     agent.learn(40).learn(total_timesteps=20)
     (run,) = find_runs(tmp_path)
@@ -117,7 +111,7 @@ def test_two_learns_are_one_long_learn(whole, tmp_path):
     assert policy_bytes(agent) == policy_bytes(whole) and rows_of(agent) == rows_of(whole)
 
 
-def test_between_two_learns_nothing_is_open():
+def test_trust_18_between_two_learns_nothing_is_open(tmp_path):
     opened: list[Counter] = []
     closed: list[Any] = []
 
@@ -128,9 +122,10 @@ def test_between_two_learns_nothing_is_open():
         def close(self) -> None:
             closed.append(self)
 
-    agent = geoact.SAC(Watched, SAC, options=OPTIONS)
+    agent = geoact.SAC(Watched, SAC, options=OPTIONS, runs_dir=tmp_path)
     for count in (1, 2):
         agent.learn(40)
+        assert not run_of(agent).locked()
         assert len(opened) == len(set(map(id, closed))) == 3 * count  # two to train in, one to evaluate in
     assert agent.predict(np.zeros(2))[0].shape == (2,)
 
@@ -215,8 +210,8 @@ def test_an_environment_of_ones_own_is_stepped_alone():
     env.reset()  # it belongs to the caller, and was not closed
 
 
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
-def test_an_interrupted_learn_raises_with_everything_saved(name, tmp_path, whole):
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_trust_10_an_interrupted_learn_raises_with_everything_saved(name, tmp_path, whole):
     agent = sac(tmp_path)
 
     def interrupt(row: dict[str, float]) -> None:
@@ -235,7 +230,14 @@ def test_an_interrupted_learn_raises_with_everything_saved(name, tmp_path, whole
     assert policy_bytes(agent) == policy_bytes(whole) and rows_of(agent) == rows_of(whole)
 
 
-def test_a_learn_that_fails_is_not_completed(tmp_path):
+def test_trust_10_without_a_run_nothing_is_said_to_be_saved():
+    agent = sac()
+    with pytest.raises(KeyboardInterrupt, match="what was learned is in the agent"):
+        agent.learn(callback=lambda row: os.kill(os.getpid(), signal.SIGINT))
+    assert agent.predict(np.zeros(2))[0].shape == (2,) and not agent.completed
+
+
+def test_trust_10_a_learn_that_fails_is_not_completed(tmp_path):
     agent = sac(tmp_path).learn(40)
     assert agent.completed
 
@@ -268,7 +270,7 @@ def test_environments_of_the_users_own(tmp_path):
     assert geoact.load(tmp_path / "policy", env=Counter).evaluate(2).returns.shape == (2,)
 
 
-def test_a_run_on_an_environment_of_ones_own_goes_on_with_it(tmp_path):
+def test_trust_01_a_run_on_an_environment_of_ones_own_goes_on_with_it(tmp_path):
     first = geoact.SAC(Counter, SAC, options=OPTIONS, runs_dir=tmp_path)
     first.learn(callback=lambda row: row["step"] < 60)
     assert first.run_path is not None
@@ -278,8 +280,65 @@ def test_a_run_on_an_environment_of_ones_own_goes_on_with_it(tmp_path):
     assert second.completed and run_of(second).status()["timesteps"] == 120
 
 
-def test_observations_of_several_parts_are_flattened():
-    agent = geoact.SAC(Nested, SAC, options=dataclasses.replace(OPTIONS, evaluations=0)).learn(20)
+def wrapped(**kwargs: Any) -> gym.Env:
+    """An environment that no id makes."""
+    made = gym.make("Pendulum-v1", **kwargs)
+    rescaled = gym.wrappers.RescaleAction(made, np.float32(-1.0), np.float32(1.0))
+    return gym.wrappers.TransformReward(rescaled, lambda reward: 0.1 * float(reward))
+
+
+def test_trust_01_a_wrapped_environment_is_recorded_and_another_one_refused(tmp_path, capsys):
+    agent = geoact.GAC(wrapped(g=1.0), SMALL, runs_dir=tmp_path).learn(30)
+    path, what = str(agent.run_path), "Pendulum-v1 (g=1.0) in RescaleAction, TransformReward"
+    assert what in run_of(agent).config().env_given
+    for command in (["resume", path, "--timesteps", "60"], ["evaluate", path], ["play", path]):
+        assert main(command) == 2
+        told = capsys.readouterr().err
+        assert what in told and ", env=...)" in told and told.count("\n") == 1
+    assert main(["evaluate", path, "--env", "Pendulum-v1"]) == 2
+    assert "lower action limit -1 in dimension 0, the environment has -2" in capsys.readouterr().err
+    with pytest.raises(
+        geoact.InputError, match=r"action limits \[\[-1.0\], \[1.0\]\].*has \[\[-2.0\], \[2.0\]\]"
+    ):
+        geoact.resume(path, env="Pendulum-v1").learn(30)
+    assert geoact.resume(path, env=wrapped(g=1.0)).learn(30).completed
+
+
+def test_trust_01_a_run_that_goes_on_with_another_environment_records_it(tmp_path, capsys):
+    first = geoact.GAC("Pendulum-v1", SMALL, num_envs=1, runs_dir=tmp_path, options=NO_EVALUATIONS).learn(30)
+    assert first.run_path is not None and not run_of(first).config().env_given
+    second = geoact.resume(first.run_path, env=gym.make("Pendulum-v1", g=1.0)).learn(30)
+    assert "begun on Pendulum-v1, and goes on with an environment given in Python: Pendulum-v1 (g=1.0)" in (
+        capsys.readouterr().out
+    )
+    assert "(g=1.0)" in run_of(second).config().env_given and run_of(second).config().timesteps == 60
+    assert "did not reproduce" in run_of(second).status()["not_exact"]
+    assert main(["evaluate", str(first.run_path)]) == 2  # no longer what the id makes
+
+
+def test_trust_19_a_run_that_is_loaded_imports_nothing(tmp_path, monkeypatch):
+    run = sac(tmp_path, evaluations=0).learn(20).run_path
+    assert run is not None
+    data = json.loads((run / "run.json").read_text())
+    data["config"]["env"] = "no_such_module:Counter-v0"
+    (run / "run.json").write_text(json.dumps(data))
+    loaded = geoact.load(run)
+    assert loaded.predict(np.zeros(2))[0].shape == (2,)
+    with pytest.raises(geoact.InputError, match=r"would run the module 'no_such_module'.*env="):
+        loaded.evaluate(1)
+    assert geoact.load(run, env=COUNTER).evaluate(1).returns.shape == (1,)
+
+
+def test_trust_20_numbers_of_numpy_are_numbers(tmp_path):
+    three: Any = np.int64(3)
+    agent = geoact.SAC(COUNTER, SAC, options=OPTIONS, seed=three, num_envs=three, runs_dir=tmp_path)
+    agent.learn(10 * three).learn(total_timesteps=10 * three)
+    assert run_of(agent).status() == {"state": "finished", "timesteps": 60, "total": 60}
+
+
+def test_trust_16_observations_of_several_parts_are_flattened():
+    agent = geoact.SAC(Nested, SAC, options=dataclasses.replace(OPTIONS, eval_steps=5)).learn(20)
+    assert agent.evaluate(2).lengths.tolist() == [5, 5]
     obs = {"a": np.array([1.0, 2.0, 3.0]), "b": np.array([4.0])}
     flat, _ = agent.predict(np.array([1.0, 2.0, 3.0, 4.0]))
     np.testing.assert_array_equal(agent.predict(obs)[0], flat)

@@ -43,7 +43,7 @@ from geoact.policies import NetworkConfig
         ({"scale": "learned", "radius": 2.0}, "leave --radius out"),
     ],
 )
-def test_invalid_choices_are_refused_with_a_sentence(settings, sentence):
+def test_trust_03_invalid_choices_are_refused_with_a_sentence(settings, sentence):
     with pytest.raises(InputError) as caught:
         GACConfig(**settings)
     assert sentence in str(caught.value)
@@ -55,7 +55,7 @@ FIELDS = [(kind, name) for kind in RECORDS for name in checks.hints(kind)]
 
 
 @pytest.mark.parametrize(("kind", "name"), FIELDS, ids=[f"{k.__name__}.{n}" for k, n in FIELDS])
-def test_every_field_is_checked_when_made(kind: type, name: str):
+def test_trust_03_every_field_is_checked_when_made(kind: type, name: str):
     """Nothing of another type gets in, by whichever door; nothing that is no number is one."""
     hint = checks.hints(kind)[name]
     members = set(typing.get_args(hint)) - {type(None)}
@@ -76,7 +76,7 @@ def test_every_field_is_checked_when_made(kind: type, name: str):
 
 
 @pytest.mark.parametrize("kind", RECORDS)
-def test_defaults_fit_their_own_types_and_so_do_numbers_of_numpy(kind: type):
+def test_trust_20_defaults_fit_their_own_types_and_so_do_numbers_of_numpy(kind: type):
     record = kind()
     for name, hint in checks.hints(kind).items():
         value = getattr(record, name)
@@ -140,7 +140,9 @@ def test_numpy_numbers_may_be_among_the_choices():
         ),
     ],
 )
-def test_misspelt_and_impossible_choices_of_every_kind(kind: type, settings: dict[str, Any], sentence: str):
+def test_trust_03_misspelt_and_impossible_choices_of_every_kind(
+    kind: type, settings: dict[str, Any], sentence: str
+):
     with pytest.raises(InputError) as caught:
         kind(**settings)
     assert sentence in str(caught.value)

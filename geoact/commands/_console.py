@@ -8,7 +8,7 @@ from typing import Any, TextIO
 
 
 class _Unbreakable:
-    """A stream that goes on when its reader has gone."""
+    """A stream that goes on when its reader has gone: a pipe that is closed, a terminal, a full disk."""
 
     def __init__(self, stream: TextIO):
         self._stream = stream
@@ -19,20 +19,20 @@ class _Unbreakable:
     def write(self, text: str) -> int:
         try:
             return self._stream.write(text)
-        except BrokenPipeError:
+        except OSError:
             silence()
             return len(text)
 
     def flush(self) -> None:
         try:
             self._stream.flush()
-        except BrokenPipeError:
+        except OSError:
             silence()
 
 
 @contextlib.contextmanager
 def unbreakable() -> Generator[None]:
-    """Inside, a reader that leaves (`geoact train ... | head`) ends the printing and not the work."""
+    """Inside, a reader that leaves (`geoact train ... | head`, a closed terminal) ends the printing, not the work."""
     before = sys.stdout
     sys.stdout = _Unbreakable(before)  # type: ignore[assignment]
     try:

@@ -1,8 +1,10 @@
 """`geoact evaluate`."""
 
 import json
+import sys
 from dataclasses import dataclass
 
+from geoact.checks import positive
 from geoact.commands._options import EpisodeOptions, check_episodes
 
 
@@ -15,6 +17,8 @@ class Evaluate(EpisodeOptions):
 
     episodes: int = 10
     """Number of episodes."""
+    eval_steps: int = 100_000
+    """Steps after which an episode is ended: an environment may have no end of its own."""
     stochastic: bool = False
     """Act with exploration noise."""
     json: bool = False
@@ -22,12 +26,14 @@ class Evaluate(EpisodeOptions):
 
     def __post_init__(self) -> None:
         check_episodes(self.episodes, self.seed)
+        positive(self, "eval_steps")
 
 
 def run(options: Evaluate) -> int:
     """Play, and print what came of it."""
     from geoact import runtime
     from geoact.training.evaluation import environment_of, evaluate
+    from geoact.training.progress import EvaluationLines
 
     path = options.policy()
     policy = runtime.load(path)
@@ -37,7 +43,11 @@ def run(options: Evaluate) -> int:
         options.episodes,
         options.seed,
         options.stochastic,
+        options.eval_steps,
+        watch=EvaluationLines(options.episodes, lambda line: print(line, file=sys.stderr, flush=True)),
     )
+    if (note := result.note(options.eval_steps)) is not None:
+        print(f"note: {note}", file=sys.stderr)
     mean, std, length = result.returns.mean(), result.returns.std(), result.lengths.mean()
     if options.json:
         facts = {
@@ -50,6 +60,7 @@ def run(options: Evaluate) -> int:
             "return_mean": float(mean),
             "return_std": float(std),
             "length_mean": float(length),
+            "cut": result.cut,
             "returns": result.returns.tolist(),
         }
         print(json.dumps(facts))

@@ -134,6 +134,7 @@ def finish(session: "Session", quiet: bool) -> int:
                 complete = session.train()
             else:
                 with Progress(session.config) as progress:
+                    session.watch = progress.evaluating
                     complete = session.train(progress.wrap(None))
         except KeyboardInterrupt:
             pass  # asked twice: it was saved as far as that was possible

@@ -43,7 +43,8 @@ def _refuse_import(env: str) -> None:
     if colon and module not in sys.modules:
         raise InputError(
             f"the file names the environment {env!r}, and making it would run the module {module!r}: if you trust it, "
-            f"say so with --trust-env, or name an environment yourself with --env"
+            "say so with --trust-env, or name an environment yourself with --env (in Python: import the module first, "
+            "or give env=)"
         )
 
 

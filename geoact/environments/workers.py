@@ -158,8 +158,13 @@ class _NoAnswer(Exception):
 
 
 def _in_worker(factory: EnvFactory) -> Env:
-    """The environment in its own process, which leaves Ctrl-C to the one that trains."""
+    """The environment in its own process, which leaves it to the one that trains to be asked to stop.
+
+    Ctrl-C and a closed terminal ask every process of theirs. SIGTERM stays what it is: Python ends daemons with it.
+    """
     if multiprocessing.parent_process() is not None:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for name in ("SIGINT", "SIGHUP"):
+            if (number := getattr(signal, name, None)) is not None:
+                signal.signal(number, signal.SIG_IGN)
     with headless():
         return factory()

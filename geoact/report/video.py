@@ -163,17 +163,20 @@ def _frames(
     returns: list[float],
 ) -> Iterator[Any]:
     """The pictures, one every `skip` steps; the episodes' returns go into `returns` as they end."""
+    from geoact.environments.checks import reset, step
+    from geoact.training.evaluation import MAX_STEPS
+
     taken = 0
     for episode in range(episodes):
-        obs, _ = env.reset(seed=seed + episode)
-        total, step, ended = 0.0, 0, False
-        while not ended:
-            if step % skip == 0 and (limit is None or taken < limit):
+        obs, total = reset(env, seed + episode, policy.spec.env), 0.0
+        for done in range(MAX_STEPS):  # an environment may have no end of its own
+            if done % skip == 0 and (limit is None or taken < limit):
                 yield _picture(env, size)
                 taken += 1
-            action = policy(np.asarray(obs, np.float32))
-            obs, reward, terminated, truncated, _ = env.step(action.astype(env.action_space.dtype))
-            total, step, ended = total + float(reward), step + 1, bool(terminated or truncated)
+            obs, reward, terminated, truncated = step(env, policy(obs), policy.spec.env)
+            total += reward
+            if terminated or truncated:
+                break
         returns.append(total)
 
 

@@ -120,8 +120,8 @@ class Run:
         """Whether a living process trains this run."""
         return locks.held(self.path / "lock")
 
-    def change_timesteps(self, config: RunConfig) -> None:
-        """Write down that the run is to go on for longer."""
+    def change_config(self, config: RunConfig) -> None:
+        """Write down that the run is to go on for longer, or with another environment."""
         data = files.read_json(self.path / "run.json")
         files.write_json(self.path / "run.json", data | {"config": config.to_json()})
 

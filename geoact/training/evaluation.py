@@ -5,6 +5,7 @@ round differently) and, where it explores, each episode has noise of its own. So
 however many others are played, in an evaluation during training, by `geoact evaluate` and in a clip.
 """
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -19,6 +20,11 @@ MAX_STEPS = 100_000
 """An environment may have no end of its own."""
 Stop = Callable[[], bool]
 NEVER: Stop = lambda: False  # noqa: E731
+Watch = Callable[[int, int], None]
+"""Hears now and then how far an evaluation is: the episode's number, from 0, and its steps so far."""
+UNWATCHED: Watch = lambda episode, steps: None  # noqa: E731
+WATCHED = 1000
+"""Steps between two words to the watch."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,15 @@ class Evaluation:
             **cut,
         }
 
+    def note(self, max_steps: int) -> str | None:
+        """What a reader must know besides the numbers."""
+        if not self.cut:
+            return None
+        return (
+            f"{self.cut} of {len(self.returns)} episodes had not ended after {max_steps:,} steps and count as far as "
+            "they went"
+        )
+
 
 class Stopped(Exception):
     """Somebody asked to stop in the middle of an evaluation."""
@@ -52,6 +67,7 @@ def play_episode(
     stochastic: bool = False,
     max_steps: int = MAX_STEPS,
     stop: Stop = NEVER,
+    watch: Callable[[int], None] = lambda steps: None,
 ) -> tuple[float, int, bool]:
     """One episode from a seed: its return, its length, and whether it was cut off."""
     name = policy.spec.env
@@ -60,6 +76,8 @@ def play_episode(
     for done in range(max_steps):
         if stop():
             raise Stopped
+        if done % WATCHED == 0:
+            watch(done)
         obs, reward, terminated, truncated = step(env, policy(obs, rng), name)
         total += reward
         if terminated or truncated:
@@ -97,12 +115,15 @@ def play(
     stochastic: bool = False,
     max_steps: int = MAX_STEPS,
     stop: Stop = NEVER,
+    watch: Watch = UNWATCHED,
 ) -> Evaluation:
     """Episodes one after another on environments that exist, the i-th from seed `seed + i`."""
     for env in envs:
         require_fit(policy, env)
     played = [
-        play_episode(policy, envs[i % len(envs)], seed + i, stochastic, max_steps, stop)
+        play_episode(
+            policy, envs[i % len(envs)], seed + i, stochastic, max_steps, stop, functools.partial(watch, i)
+        )
         for i in range(episodes)
     ]
     returns, lengths, cut = zip(*played)
@@ -117,10 +138,11 @@ def evaluate(
     stochastic: bool = False,
     max_steps: int = MAX_STEPS,
     stop: Stop = NEVER,
+    watch: Watch = UNWATCHED,
 ) -> Evaluation:
     """Episodes on a fresh environment, the i-th from seed `seed + i`."""
     env = make()
     try:
-        return play(policy, [env], episodes, seed, stochastic, max_steps, stop)
+        return play(policy, [env], episodes, seed, stochastic, max_steps, stop, watch)
     finally:
         env.close()

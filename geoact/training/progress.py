@@ -2,12 +2,32 @@
 
 import contextlib
 import sys
+import time
 from collections.abc import Callable
 from typing import Self
 
 from geoact.config import RunConfig
 
 Row = dict[str, float]
+
+
+class EvaluationLines:
+    """A line now and then on how far an evaluation is: one that takes long must not look like one that hangs."""
+
+    def __init__(self, episodes: int, say: Callable[[str], object], seconds: float = 10.0):
+        """`seconds`: between two lines."""
+        self._episodes, self._say, self._seconds = episodes, say, seconds
+        self._said = time.monotonic()
+
+    def __call__(self, episode: int, steps: int) -> None:
+        if time.monotonic() - self._said >= self._seconds:
+            with contextlib.suppress(OSError):
+                self._say(evaluation_line(episode, self._episodes, steps))
+            self._said = time.monotonic()
+
+
+def evaluation_line(episode: int, episodes: int, steps: int) -> str:
+    return f"evaluating: episode {episode + 1} of {episodes}, step {steps:,}"
 
 
 class Progress:
@@ -22,6 +42,9 @@ class Progress:
         self._latest: Row = {}
         self._console = Console()
         self._live = self._console.is_terminal
+        self._lines = EvaluationLines(
+            config.eval_episodes, lambda line: print(line, flush=True), seconds=60.0
+        )
         self._bar = Bar(
             TextColumn("[bold]{task.description}"),
             BarColumn(bar_width=None),
@@ -39,21 +62,30 @@ class Progress:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._bar.stop()
+        with contextlib.suppress(OSError):
+            self._bar.stop()
 
     def wrap(self, callback: Callable[[Row], bool | None] | None) -> Callable[[Row], bool | None]:
         """A callback that shows the row and then asks the given one."""
 
         def show_and_ask(row: Row) -> bool | None:
-            with contextlib.suppress(
-                OSError
-            ):  # a terminal that is gone, a pipe that nobody reads: training goes on
+            with contextlib.suppress(OSError):  # a terminal that is gone, a pipe that nobody reads
                 self.show(row)
             return None if callback is None else callback(row)
 
         return show_and_ask
 
+    def evaluating(self, episode: int, steps: int) -> None:
+        """Show how far an evaluation is."""
+        if not self._live:
+            self._lines(episode, steps)
+            return
+        with contextlib.suppress(OSError):
+            self._bar.update(self._task, facts=evaluation_line(episode, self._config.eval_episodes, steps))
+
     def show(self, row: Row) -> None:
+        if "eval/return_mean" in row:
+            self._latest.pop("eval/cut", None)  # of the evaluation before
         self._latest |= row
         facts = self._facts()
         self._bar.update(self._task, completed=row["step"], facts=facts)
@@ -66,6 +98,7 @@ class Progress:
         shown = (
             ("charts/episodic_return", "return {:,.0f}"),
             ("eval/return_mean", "evaluation {:,.0f}"),
+            ("eval/cut", f"({{:.0f}} episodes cut off at {self._config.eval_steps:,} steps)"),
             ("policy/kappa", "kappa {:.2f}"),
             ("policy/scale", "scale {:.2f}"),
             ("losses/alpha", "alpha {:.3g}"),

@@ -32,7 +32,7 @@ from geoact.storage.checkpoints import Checkpointer, Snapshot
 from geoact.storage.recorder import Recorder
 from geoact.storage.runs import Run, RunState, because
 from geoact.training import backend
-from geoact.training.evaluation import Stopped, play
+from geoact.training.evaluation import UNWATCHED, Stopped, Watch, play
 from geoact.training.guards import require_sane
 from geoact.training.learner import Learner, make_core
 from geoact.training.off_policy import OffPolicyLearner
@@ -96,6 +96,8 @@ class Session:
             self.checkpointer = None if self.run is None else Checkpointer(self.run.path)
             self.stopped_by: int | None = None
             """The signal that ended the last training, if one did."""
+            self.watch: Watch = UNWATCHED
+            """Hears how far an evaluation is."""
             self._opened, self._open = opened.pop_all(), True
 
     @property
@@ -154,7 +156,7 @@ class Session:
         self.config = dataclasses.replace(self.config, timesteps=timesteps)
         self.learner.core.config = self.config
         if self.run is not None:
-            self.run.change_timesteps(self.config)
+            self.run.change_config(self.config)
 
     def train(self, callback: Callback | None = None) -> bool:
         """Run to the end, record everything, and leave a truthful status behind. True if it was completed."""
@@ -250,7 +252,12 @@ class Session:
                 self._eval_factory, 1, config.env, apart_from=self.learner.core.envs.made
             )
         played = play(
-            self.policy, [self._eval_env], config.eval_episodes, max_steps=config.eval_steps, stop=stop
+            self.policy,
+            [self._eval_env],
+            config.eval_episodes,
+            max_steps=config.eval_steps,
+            stop=stop,
+            watch=self.watch,
         )
         row = played.row()
         self._keep_policy(row, best=row["eval/return_mean"] > self.best)
@@ -399,15 +406,20 @@ def resume(
     say: Callable[[str], None] = print,
     eval_factory: EnvFactory | None = None,
     accept_loss: bool = False,
+    env: tuple[str, str] | None = None,
 ) -> Session:
     """A session that goes on where the newest whole checkpoint of a run is, or from the start if there is none.
 
     `timesteps`: the run's new total, to extend it. `factory` makes the environment where the run's name for it
     is not an id. `say` gets a line for everything that is not as one would wish. `accept_loss`: go on, not exactly,
-    where rows of the replay are damaged in every checkpoint.
+    where rows of the replay are damaged in every checkpoint. `env`: name and description (as in `RunConfig`) of what
+    `factory` makes; where it is not what the run was begun on, the run goes on as one on the new environment.
     """
     run = runs.open_run(path)
     config = run.config()
+    begun_on = config.env_given or config.env
+    if env is not None:
+        config = dataclasses.replace(config, env=env[0], env_given=env[1])
     if config.env_given and factory is None:
         raise InputError(
             f"{run.path} was trained on {config.env_given}, which cannot be made from its name: go on in Python, "
@@ -442,8 +454,11 @@ def resume(
             session.checkpointer = Checkpointer(run.path, loaded.kept, loaded.damaged)
         assert session.checkpointer is not None
         session.checkpointer.prune()
-        if timesteps is not None:
-            session.change_total(timesteps)
+        goes_on_with = config.env_given or config.env
+        if goes_on_with != begun_on:
+            say(f"note: the run was begun on {begun_on}, and goes on with {goes_on_with}")
+        if timesteps is not None or goes_on_with != begun_on:
+            session.change_total(config.timesteps)
         return session
     except BaseException:
         session.close()

@@ -70,6 +70,7 @@ def trained(tmp_path_factory) -> Path:
         (["evaluate", "no/such/run"], "does not exist"),
         (["evaluate", "tests"], "neither a run nor a policy"),
         (["evaluate", "tests", "--episodes", "0"], "episodes must be greater than 0"),
+        (["evaluate", "tests", "--eval-steps", "0"], "eval-steps must be greater than 0"),
         (["list", "--runs-dir", "no/such/folder"], "is not a directory"),
         (["plot", "no/such/run"], "does not exist"),
         (["bench", "everything"], "unknown benchmark"),
@@ -98,6 +99,14 @@ def trained(tmp_path_factory) -> Path:
             ["train", "Pendulum-v1", "--checkpoint-minutes", "inf"],
             "--checkpoint-minutes: expected a finite number",
         ),
+        (
+            ["train", "Pendulum-v1", "--critic-lr", "-inf"],
+            "--critic-lr: expected a finite number, got '-inf'",
+        ),
+        (["train", "Pendulum-v1", "--gamma", "nan"], "--gamma: expected a finite number, got 'nan'"),
+        (["train", "Pendulum-v1", "--timesteps", "inf"], "--timesteps: expected a whole number, got 'inf'"),
+        (["train", "Pendulum-v1", "--exploration", "entropyy"], "'entropyy'"),
+        (["train", "tests.probes:OldReset-v0"], "has the interface of the old gym"),
         (["train", "Pendulum-v1", "--tag", "two words"], "a tag is one word"),
         (["train", "Pendulum-v1", "--config", "no/such.toml"], "cannot read the configuration no/such.toml"),
         (["train", ":"], "':'"),
@@ -106,6 +115,12 @@ def trained(tmp_path_factory) -> Path:
         (["evaluate", "tests", "--seed", "-1"], "seed must be between 0 and"),
         (["evaluate", "tests", "--seed", "12345678901234567890"], "seed must be between 0 and"),
         (["evaluate", "tests", "--epsiodes", "3"], "did you mean --episodes?"),
+        (["evaluate", "zoo:halfcheetah", "--env", ":"], "':'"),
+        (
+            ["evaluate", "zoo:halfcheetah", "--env", "Pendulum-v1"],
+            "give the environment that it was trained on",
+        ),
+        (["evaluate", "zoo:halfcheetah", "--env", "CartPole-v1"], "Discrete action space"),
         (["play", "tests", "--seed", "-1"], "seed must be between 0 and"),
         (["card", "tests", "--out", "card", "--seed", "-1"], "seed must be between 0 and"),
         (["card", "tests"], "missing: --out"),
@@ -227,7 +242,10 @@ def test_ctrl_c_ends_cleanly_with_everything_written(tmp_path):
         time.sleep(0.2)
     time.sleep(1.0)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    try:
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert process.returncode == 130, err
     assert err == ""
     run = Run(next(tmp_path.iterdir()))
@@ -307,14 +325,26 @@ def through_a_closed_pipe(*arguments: str) -> tuple[int, str]:
     return process.returncode, process.stderr
 
 
+def test_trust_11_an_evaluation_without_end_is_cut_with_a_note(tmp_path, capsys):
+    train = ["train", "tests.probes:Endless-v0", *QUICK, "--eval-steps", "5", "--runs-dir", str(tmp_path)]
+    assert main(train) == 0
+    assert "(1 episodes cut off at 5 steps)" in capsys.readouterr().out
+    path = str(next(tmp_path.iterdir()))
+    assert main(["evaluate", path, "--episodes", "2", "--eval-steps", "7"]) == 0
+    told = capsys.readouterr()
+    assert told.err == (
+        "note: 2 of 2 episodes had not ended after 7 steps and count as far as they went\n"
+    ) and told.out.endswith("over 2 episodes (length 7)\n")
+
+
 def test_a_reader_that_leaves_is_no_error(trained):
     assert through_a_closed_pipe("list", "--runs-dir", str(trained.parent)) == (0, "")
     assert through_a_closed_pipe("--help") == (0, "")
     assert through_a_closed_pipe("list", "--help") == (0, "")
 
 
-def test_a_reader_that_leaves_does_not_end_a_training(tmp_path):
-    """13.8: `geoact train ... | head -3` trains on."""
+def test_trust_08_a_reader_that_leaves_does_not_end_a_training(tmp_path):
+    """`geoact train ... | head -3` trains on."""
     command = ["train", "tests.probes:Reach-v0", *QUICK, "--threads", "1", "--runs-dir", str(tmp_path)]
     assert through_a_closed_pipe(*command) == (0, "")
     assert Run(next(tmp_path.iterdir())).status()["state"] == "finished"

@@ -226,8 +226,10 @@ def test_the_example_is_a_sweep_file() -> None:
         ("radius = 3.5", "radius = -1", r"line 9, variants.wide.radius: radius must be greater than 0"),
         ("radius = 3.5", 'scale = "learned"\nradius = 1', r"line 7, variants.wide: scale=learned replaces"),
         ('name = "mine"', 'name = "../up"', r"line 1, name: must be made of"),
-        ('name = "mine"', 'name = ".."', r"line 1, name: must be made of"),  # Trust 21
-        ('name = "mine"', f"deep = {'[' * 4000}{']' * 4000}", r"nested too deeply"),  # Trust 20
+        pytest.param('name = "mine"', 'name = ".."', r"line 1, name: must be made of", id="trust_21"),
+        pytest.param(
+            'name = "mine"', f"deep = {'[' * 4000}{']' * 4000}", r"nested too deeply", id="trust_20"
+        ),
         ('name = "mine"', "in_order = 1", r"line 1, in_order: must be true or false"),
     ],
 )

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from geoact import checks
+from geoact import checks, runtime
 from geoact.config import RunConfig, defaults
 from geoact.storage import checkpoints
 from geoact.storage.runs import CLOCK_KEYS, Run, find_runs
@@ -18,8 +18,6 @@ from geoact.training.replay import Replay
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 CLOCK_FACTS = ("elapsed", "checkpoint_seconds", "metrics_size")
-SIZES = (3, 2)
-"""Observation and action dimension of the toys."""
 BUFFER = 1500
 
 _SMALL: dict[str, Any] = {"actor": {"hidden_sizes": (16, 16)}}
@@ -106,7 +104,7 @@ def only_run(runs_dir: Path) -> Run:
     return run
 
 
-def wait_for_run(runs_dir: Path, process: subprocess.Popen[bytes], timeout: float = 120) -> Run:
+def wait_for_run(runs_dir: Path, process: subprocess.Popen[bytes], timeout: float = 600) -> Run:
     """The run that a process has just made."""
     deadline = time.monotonic() + timeout
     while time.monotonic() < deadline:
@@ -114,20 +112,32 @@ def wait_for_run(runs_dir: Path, process: subprocess.Popen[bytes], timeout: floa
             return found[0]
         assert process.poll() is None, f"it ended before it made a run, with code {process.returncode}"
         time.sleep(0.02)
+    process.kill()
     raise AssertionError("no run appeared")
 
 
-def wait_for_step(run: Run, process: subprocess.Popen[bytes], step: int, timeout: float = 120) -> None:
+def wait_for_step(run: Run, process: subprocess.Popen[bytes], step: int, timeout: float = 600) -> None:
     """Wait until a run has logged this step, or its process has ended."""
     deadline = time.monotonic() + timeout
     while process.poll() is None and run.status()["timesteps"] < step:
-        assert time.monotonic() < deadline, f"the run did not reach {step}"
+        if time.monotonic() >= deadline:
+            process.kill()
+            raise AssertionError(f"the run did not reach {step}")
         time.sleep(0.005)
+
+
+def wait_for_end(process: subprocess.Popen[bytes], timeout: float = 600) -> int:
+    """The exit code of a process that was asked to end; one that does not is killed."""
+    try:
+        return process.wait(timeout)
+    finally:
+        process.kill()
 
 
 def fingerprint(run: Run) -> str:
     """A hash of all that learning depends on at the end of a run, and of its metrics; not of the clock."""
-    replay = None if run.config().algorithm == "ppo" else Replay(BUFFER, *SIZES)
+    spec = runtime.load(run.path).spec
+    replay = None if spec.algorithm == "ppo" else Replay(BUFFER, spec.obs_dim, spec.action_dim)
     loaded = checkpoints.load_newest(run.path, replay, print)
     assert loaded is not None
     digest = hashlib.sha256()

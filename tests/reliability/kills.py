@@ -1,10 +1,10 @@
 """SIGKILL at random moments: `python tests/reliability/kills.py [--kills 100] [--out FILE]`.
 
-For each algorithm an uninterrupted control run, then runs that are killed again and again, each time resumed
-with `geoact resume`, until they have had their share and may end. Four in ten kills wait for a checkpoint to be
-half-written, the others for a random step. Every run must end with its control's fingerprint (parameters,
-targets, optimisers, replay, generator, episodes, policies) and its metrics, row for row. Ten uninterrupted runs
-of GAC must have one fingerprint.
+For each case (every algorithm on the toy, GAC with every ingredient on a MuJoCo and a DMControl task) an
+uninterrupted control run, then runs that are killed again and again, each time resumed with `geoact resume`, until
+they have had their share and may end. Four in ten kills wait for a checkpoint to be half-written, the others for a
+random step. Every run must end with its control's fingerprint (parameters, targets, optimisers, replay, generator,
+episodes, policies) and its metrics, row for row. Ten uninterrupted runs of GAC must have one fingerprint.
 
 The trainings are processes of their own, forked from this one, which has imported everything and computed
 nothing: a start then costs a third. Two run at a time.
@@ -21,11 +21,12 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent.parent), str(HERE)]
 
-from geoact import cli  # noqa: E402
+from geoact import cli, environments  # noqa: E402
 from geoact.storage.runs import Run, find_runs  # noqa: E402
 from geoact.training import session  # noqa: E402
 from tests.reliability import harness  # noqa: E402
@@ -33,7 +34,29 @@ from tests.reliability import harness  # noqa: E402
 BEFORE_THE_FORKS = (cli, session)
 """Imported, with all that they need, so that a start costs little."""
 
-LENGTH = ("--timesteps", "1200", "--checkpoint-steps", "60", "--log-points", "30", "--evaluations", "3")
+LENGTH = (
+    *("--timesteps", "1200", "--checkpoint-steps", "60", "--log-points", "30"),
+    *("--evaluations", "3", "--eval-steps", "200"),
+)
+
+
+class Case(NamedTuple):
+    """What is trained, where."""
+
+    algorithm: str
+    env: str = "toys:Toy-v0"
+
+    @property
+    def name(self) -> str:
+        return f"{self.algorithm} {self.env.rpartition(':')[2].replace('/', '-')}"
+
+
+CASES = (
+    *map(Case, harness.SETTINGS),
+    Case("gac+", "HalfCheetah-v5"),
+    Case("gac+", "dm_control/walker-run"),
+)
+KILLS_PER_RUN = 6
 
 
 def fork(words: list[str], log: Path) -> int:
@@ -63,14 +86,14 @@ def wait(process: int) -> int:
     return code
 
 
-def words(folder: Path, algorithm: str) -> list[str]:
-    return [*harness.train_command(folder, algorithm, "toys:Toy-v0")[3:], *LENGTH]
+def words(folder: Path, case: Case) -> list[str]:
+    return [*harness.train_command(folder, *case)[3:], *LENGTH]
 
 
-def whole(folder: Path, algorithm: str) -> Run:
+def whole(folder: Path, case: Case) -> Run:
     """A run in one piece."""
     folder.mkdir(parents=True)
-    code = wait(fork(words(folder, algorithm), folder / "log"))
+    code = wait(fork(words(folder, case), folder / "log"))
     if code:
         raise SystemExit(f"a control run ended with code {code}: {(folder / 'log').read_text()}")
     return harness.only_run(folder)
@@ -80,7 +103,7 @@ def whole(folder: Path, algorithm: str) -> Run:
 class Killed:
     """What became of one run that was killed."""
 
-    algorithm: str
+    case: Case
     kills: int = 0
     in_checkpoint: int = 0
     steps: list[int] = field(default_factory=list)
@@ -89,12 +112,12 @@ class Killed:
     problem: str = ""
 
 
-def kill_and_resume(folder: Path, algorithm: str, kills: int, rng: random.Random) -> Killed:
+def kill_and_resume(folder: Path, case: Case, kills: int, rng: random.Random) -> Killed:
     """A run that is killed `kills` times, unless it manages to end before."""
-    result = Killed(algorithm)
+    result = Killed(case)
     folder.mkdir(parents=True)
     log = folder / "log"
-    process = fork(words(folder, algorithm), log)
+    process = fork(words(folder, case), log)
     run: Run | None = None
     while result.kills < kills:
         writing = rng.random() < 0.4
@@ -129,7 +152,7 @@ def kill_and_resume(folder: Path, algorithm: str, kills: int, rng: random.Random
     if left or run.status() != {"state": "finished", "timesteps": 1200, "total": 1200}:
         result.problem = f"left behind: {left}, status {run.status()}"
     shutil.rmtree(folder)
-    print(f"{algorithm}: killed at {result.steps}", file=sys.stderr, flush=True)
+    print(f"{case.name}: killed at {result.steps}", file=sys.stderr, flush=True)
     return result
 
 
@@ -158,39 +181,43 @@ def main() -> int:
     base = Path(tempfile.mkdtemp(prefix="geoact-kills-", dir=memory if memory.is_dir() else None))
     os.environ.setdefault("GEOACT_CACHE", str(base / "cache"))
     started = time.monotonic()
-    algorithms = list(harness.SETTINGS)
-    per_run = 9
-    runs = -(-given.kills // (per_run * len(algorithms)))
+    environments.available()  # DMControl and MuJoCo are imported before the forks, too
+    runs = -(-given.kills // (KILLS_PER_RUN * len(CASES)))
     lines: list[str] = []
     bad = 0
     try:
         with ThreadPoolExecutor(2) as pool:
-            controls = dict(zip(algorithms, pool.map(lambda a: whole(base / f"control-{a}", a), algorithms)))
+            controls = dict(zip(CASES, pool.map(lambda c: whole(base / f"control {c.name}", c), CASES)))
             jobs = [
                 pool.submit(
-                    kill_and_resume, base / f"{a}-{i}", a, per_run, random.Random(f"{given.seed} {a} {i}")
+                    kill_and_resume,
+                    base / f"{case.name} {i}",
+                    case,
+                    KILLS_PER_RUN,
+                    random.Random(f"{given.seed} {case.name} {i}"),
                 )
                 for i in range(runs)
-                for a in algorithms
+                for case in CASES
             ]
             results = [job.result() for job in jobs]
-            again = pool.map(lambda i: whole(base / f"again-{i}", "gac"), range(given.repeats - 1))
-            prints = {harness.fingerprint(run) for run in [controls["gac"], *again]}
+            plain = CASES[0]
+            again = pool.map(lambda i: whole(base / f"again {i}", plain), range(given.repeats - 1))
+            prints = {harness.fingerprint(run) for run in [controls[plain], *again]}
         bad += len(prints) != 1
-        lines.append(f"{given.repeats} uninterrupted runs of gac: {len(prints)} fingerprint(s)")
+        lines.append(f"{given.repeats} uninterrupted runs of {plain.name}: {len(prints)} fingerprint(s)")
         lines.append(
-            f"{'algorithm':<10} {'runs':>5} {'kills':>6} {'in a checkpoint':>16} {'equal':>6} {'rows':>5}"
+            f"{'case':<28} {'runs':>5} {'kills':>6} {'in a checkpoint':>16} {'equal':>6} {'rows':>5}"
         )
-        for algorithm, control in controls.items():
-            mine = [r for r in results if r.algorithm == algorithm]
+        for case, control in controls.items():
+            mine = [r for r in results if r.case == case]
             want, rows = harness.fingerprint(control), harness.metrics(control)
             equal = sum(not r.problem and r.fingerprint == want and r.rows == rows for r in mine)
             bad += equal != len(mine)
             lines.append(
-                f"{algorithm:<10} {len(mine):>5} {sum(r.kills for r in mine):>6} "
+                f"{case.name:<28} {len(mine):>5} {sum(r.kills for r in mine):>6} "
                 f"{sum(r.in_checkpoint for r in mine):>16} {equal:>6} {len(rows):>5}"
             )
-            lines += [f"  {algorithm}: {r.problem}" for r in mine if r.problem]
+            lines += [f"  {case.name}: {r.problem}" for r in mine if r.problem]
         lines.append(f"kills: {sum(r.kills for r in results)}, {time.monotonic() - started:.0f} s")
         lines.append("all equal to their controls" if not bad else "NOT ALL EQUAL")
     finally:

@@ -1,7 +1,9 @@
 """What goes wrong around a training: bad numbers, dead workers, full disks, signals. Each is named, none hangs."""
 
 import errno
+import os
 import signal
+import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,8 @@ from geoact.training.off_policy import OffPolicyLearner
 from geoact.training.session import Session
 
 from . import harness
+
+LONG = ("--timesteps", "1000000", "--log-points", "100000")
 
 
 def start(folder: Path, env: str = "toys:Toy-v0", **more: Any) -> Session:
@@ -129,19 +133,103 @@ def test_a_dead_worker_is_named_within_seconds_and_leaves_no_orphans(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_signal_is_a_checkpoint_and_then_the_end(number, tmp_path):
-    command = harness.train_command(tmp_path, "gac", "toys:Toy-v0", "--timesteps", "1000000")
+def test_trust_09_a_signal_is_a_checkpoint_and_then_the_end(number, tmp_path):
+    command = harness.train_command(tmp_path, "gac", "toys:Toy-v0", *LONG)
     process = harness.begin(command)
     run = harness.wait_for_run(tmp_path, process)
-    deadline = time.monotonic() + 120
-    while not (run.path / "metrics.jsonl").exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    time.sleep(1.0)
+    harness.wait_for_step(run, process, 1)
     process.send_signal(number)
-    assert process.wait(60) == 130
+    assert harness.wait_for_end(process) == 130
     assert run.state() == "stopped"
-    (folder,) = checkpoints.checkpoint_folders(run.path)
+    folder = checkpoints.checkpoint_folders(run.path)[-1]
     assert int(folder.name.removeprefix("step_")) == run.status()["timesteps"] > 0
+
+
+@pytest.mark.slow
+def test_trust_09_a_closed_terminal_asks_every_process_and_takes_no_more_words(tmp_path):
+    """SIGHUP reaches the environments' workers, too, and all that is printed is an error."""
+    more = (*LONG, "--vectorization", "async", "--num-envs", "2")
+    with open("/dev/full", "w") as nowhere:
+        process = subprocess.Popen(
+            harness.train_command(tmp_path, "gac", "toys:Toy-v0", *more),
+            env=harness.environment(),
+            stdout=nowhere,
+            stderr=nowhere,
+            start_new_session=True,
+        )
+    run = harness.wait_for_run(tmp_path, process)
+    harness.wait_for_step(run, process, 1)
+    os.killpg(process.pid, signal.SIGHUP)
+    assert harness.wait_for_end(process) == 130
+    status = run.status()
+    assert status["state"] == "stopped" and "exact" not in status
+    folder = checkpoints.checkpoint_folders(run.path)[-1]
+    assert int(folder.name.removeprefix("step_")) == status["timesteps"] > 0
+
+
+@pytest.mark.slow
+def test_trust_08_a_reader_that_leaves_does_not_end_the_run(tmp_path):
+    """`geoact train ... | head -1`: it trains to its end, with everything written."""
+    command = harness.train_command(tmp_path, "gac", "toys:Toy-v0", "--timesteps", "2000")
+    process = subprocess.Popen(
+        command, env=harness.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None and process.stderr is not None
+    assert "return" in process.stdout.readline()
+    process.stdout.close()
+    assert process.stderr.read() == "" and process.wait(600) == 0
+    process.stderr.close()
+    run = harness.only_run(tmp_path)
+    assert run.status() == {"state": "finished", "timesteps": 2000, "total": 2000}
+    assert checkpoints.checkpoint_folders(run.path)[-1].name.endswith("2000")
+
+
+@pytest.mark.slow
+def test_trust_12_a_stopped_worker_ends_the_run_with_a_checkpoint(tmp_path):
+    session = start(tmp_path, vectorization="async", num_envs=2)
+    assert session.run is not None
+    workers: Any = session.learner.core.envs._vector
+    workers.patience = 2.0
+
+    def freeze(row):
+        if row["step"] >= 400:
+            os.kill(workers.processes[1].pid, signal.SIGSTOP)
+
+    with pytest.raises(
+        TrainingFailed, match=r"environment worker 1 \(process \d+\) of toys:Toy-v0 gave no answer"
+    ):
+        session.train(freeze)
+    session.close()
+    status = session.run.status()
+    assert status["state"] == "failed" and "worker 1" in status["reason"] and status["timesteps"] >= 400
+    newest = checkpoints.checkpoint_folders(session.run.path)[-1]
+    assert int(newest.name.removeprefix("step_")) == status["timesteps"]
+    with sessions.resume(session.run.path, say=lambda line: None) as again:
+        assert again.train()
+    assert session.run.status()["timesteps"] == 800
+
+
+@pytest.mark.slow
+def test_trust_13_a_run_whose_checkpoints_share_a_damaged_segment_goes_on_when_asked(tmp_path):
+    with start(tmp_path, timesteps=1000, checkpoint_steps=200) as session:
+        session.train(lambda row: row["step"] < 900)
+    run = session.run
+    assert run is not None
+    one, other = (checkpoints.read_manifest(f)["replay"] for f in checkpoints.checkpoint_folders(run.path))
+    shared = next(segment for segment in one if segment in other)
+    (path,) = (
+        p for p in (run.path / "replay").iterdir() if p.name.startswith(f"rows_{shared['first']:012}_")
+    )
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    refused = harness.run_to_end(harness.geoact("resume", str(run.path)))
+    assert refused.returncode == 2 and path.name in refused.stderr and "--accept-loss" in refused.stderr
+    resumed = harness.run_to_end(harness.geoact("resume", str(run.path), "--accept-loss"))
+    assert resumed.returncode == 0, resumed.stderr
+    assert "going on, but not exactly" in resumed.stdout and path.name in resumed.stdout
+    status = run.status()
+    assert status["state"] == "finished" and status["exact"] is False and "are lost" in status["not_exact"]
 
 
 @pytest.mark.slow

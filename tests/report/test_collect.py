@@ -61,12 +61,18 @@ def test_foreign_and_broken_runs_are_skipped_and_named(tmp_path: Path) -> None:
     (bad_row / "metrics.jsonl").write_text('{"step": 8}\n{"step": "nine"}\n')
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "readme.txt").write_text("not a run")
-    (make_run(tmp_path, "nan-step") / "metrics.jsonl").write_text('{"step": NaN}\n')  # Trust 20
     found, skipped = collect.collect(tmp_path)
     assert [run.path.name for run in found] == ["good"]
     names = [line.split(":")[0] for line in skipped]
-    assert names == ["bad-row", "cut", "empty", "foreign", "nan-step", "newer", "no-status"]
+    assert names == ["bad-row", "cut", "empty", "foreign", "newer", "no-status"]
     assert "line 2" in skipped[0]
+
+
+@pytest.mark.parametrize("step", ["NaN", "Infinity", '"nine"', "null"])
+def test_trust_20_a_row_whose_step_is_no_number_is_named(tmp_path: Path, step: str) -> None:
+    (make_run(tmp_path, "bad") / "metrics.jsonl").write_text(f'{{"step": 1}}\n{{"step": {step}}}\n')
+    found, skipped = collect.collect(tmp_path)
+    assert not found and len(skipped) == 1 and skipped[0].endswith("is damaged in line 2")
 
 
 def test_a_missing_directory_is_an_input_error(tmp_path: Path) -> None:
@@ -133,8 +139,8 @@ def test_action_sizes_are_the_environments(task) -> None:
     env.close()
 
 
-def test_links_are_followed_and_counted_once(tmp_path: Path) -> None:
-    """Trust 6: what `geoact list` shows is in the report, too."""
+def test_trust_06_links_are_followed_and_counted_once(tmp_path: Path) -> None:
+    """What `geoact list` shows is in the report, too."""
     make_run(tmp_path / "elsewhere", "a")
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / "linked").symlink_to(tmp_path / "elsewhere" / "a")
@@ -145,8 +151,8 @@ def test_links_are_followed_and_counted_once(tmp_path: Path) -> None:
     assert [run.path.name for run in found] == ["again"] and not skipped
 
 
-def test_a_killed_run_is_interrupted(tmp_path: Path) -> None:
-    """Trust 6: status.json says it is running, and no process holds its lock."""
+def test_trust_06_a_killed_run_is_interrupted(tmp_path: Path) -> None:
+    """status.json says it is running, and no process holds its lock."""
     path = make_run(tmp_path, "killed", state="running")
     assert collect.read_run(path).state == "interrupted"
     with open(path / "lock", "wb") as file:
@@ -156,18 +162,16 @@ def test_a_killed_run_is_interrupted(tmp_path: Path) -> None:
         assert collect.read_run(path).state == "running"
 
 
-def test_both_names_of_a_task_are_one(tmp_path: Path) -> None:
-    """Trust 6."""
+def test_trust_06_both_names_of_a_task_are_one(tmp_path: Path) -> None:
     for seed, env in enumerate(("walker-run", "dm_control/walker-run", "dm_control/walker-run-v0")):
         make_run(tmp_path, f"run{seed}", GACConfig(scale="learned"), env, seed, algorithm="gac-scale")
     (members,) = collect.group(collect.collect(tmp_path)[0]).values()
     assert members.task == "walker-run" and list(members.scores("eval")) == [0, 1, 2]
 
 
-def test_an_unreadable_folder_is_named_and_ends_nothing(
+def test_trust_21_an_unreadable_folder_is_named_and_ends_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Trust 21."""
     make_run(tmp_path, "good")
     (tmp_path / "secret").mkdir()
     usual = Path.iterdir

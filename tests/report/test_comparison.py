@@ -63,8 +63,8 @@ def test_nothing_to_compare_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("label", ["$wide$", "a $b", r"\frac{", "$\\unknown$", "100 %_^{"])
-def test_any_label_can_be_drawn(folder: Path, label: str) -> None:
-    """Trust 20: Matplotlib would read what stands between two dollar signs as mathematics."""
+def test_trust_20_any_label_can_be_drawn(folder: Path, label: str) -> None:
+    """Matplotlib would read what stands between two dollar signs as mathematics."""
     (folder / "runs" / "sweep.json").write_text(json.dumps({"runs": {"narrow0": label, "narrow10": label}}))
     runs, _ = collect(folder / "runs")
     written = comparison.compare(group(runs), folder / "out")

@@ -28,8 +28,8 @@ def test_curves_average_over_the_runs_that_reach_a_step(tmp_path: Path) -> None:
     assert found.mean.tolist() == [75.0, 100.0] and math.isnan(found.std[1])
 
 
-def test_runs_are_drawn_whatever_their_rows_lack(tmp_path: Path) -> None:
-    """Trust 20: a row without eval/return_std, a run without rows, an environment named in mathematics."""
+def test_trust_20_runs_are_drawn_whatever_their_rows_lack(tmp_path: Path) -> None:
+    """A row without eval/return_std, a run without rows, an environment named in mathematics."""
     path = make_run(tmp_path, "a")
     rows = [json.loads(line) for line in (path / "metrics.jsonl").read_text().splitlines()]
     del rows[0]["eval/return_std"]

@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from geoact import environments
+from geoact import environments, runtime
 from geoact.errors import InputError, TrainingFailed
 from geoact.runtime import Policy
 from geoact.training.evaluation import Evaluation, Stopped, evaluate, play, play_episode
+from geoact.training.progress import EvaluationLines
 from tests.policy_cases import HEADS, make
 from tests.probes import BrokenObservation, BrokenReset, BrokenReward, Counter, Endless, Probe
 from tests.training_cases import TINY
@@ -49,7 +50,7 @@ def policy() -> Policy:
 
 
 @pytest.mark.parametrize("stochastic", [False, True])
-def test_an_episode_is_a_function_of_its_seed_alone(policy: Policy, stochastic: bool):
+def test_trust_05_an_episode_is_a_function_of_its_seed_alone(policy: Policy, stochastic: bool):
     """The same returns with 1, 2 and 10 episodes, alone, on several environments, and again."""
     ten = evaluate(policy, Walk, 10, seed=3, stochastic=stochastic)
     assert len(set(ten.returns)) == 10
@@ -83,7 +84,7 @@ def test_lengths_and_returns_are_the_episodes():
     assert result.cut == 0 and "eval/cut" not in result.row()
 
 
-def test_an_episode_without_end_is_cut_and_counted(policy: Policy):
+def test_trust_11_an_episode_without_end_is_cut_and_counted(policy: Policy):
     result = evaluate(policy, Endless, 3, max_steps=17)
     assert result.lengths.tolist() == [17, 17, 17] and result.cut == 3
     assert result.row()["eval/cut"] == 3.0
@@ -92,6 +93,30 @@ def test_an_episode_without_end_is_cut_and_counted(policy: Policy):
     env.reset(seed=0)
     _, length, cut = play_episode(policy_for(Counter), Counter(), 0, max_steps=env.length)
     assert (length, cut) == (env.length, False)
+
+
+def test_trust_11_an_evaluation_says_how_far_it_is(policy: Policy):
+    heard: list[tuple[int, int]] = []
+    evaluate(policy, Endless, 2, max_steps=2500, watch=lambda episode, steps: heard.append((episode, steps)))
+    assert heard == [(0, 0), (0, 1000), (0, 2000), (1, 0), (1, 1000), (1, 2000)]
+    said: list[str] = []
+    lines = EvaluationLines(3, said.append, seconds=0.0)
+    lines(1, 2000)
+    assert said == ["evaluating: episode 2 of 3, step 2,000"]
+    quiet = EvaluationLines(3, said.append, seconds=1000.0)
+    quiet(1, 2000)
+    assert len(said) == 1, "a short one needs no line"
+
+
+def test_trust_05_an_action_depends_on_its_observation_alone_to_the_stated_tolerance():
+    """Batches of any size and company: within 1e-6 of the action's range, as `geoact.runtime` says."""
+    policy = runtime.load("zoo:halfcheetah")
+    obs = 3 * np.random.default_rng(0).standard_normal((256, policy.spec.obs_dim)).astype(np.float32)
+    alone = np.stack([policy(one) for one in obs])
+    for size in (2, 3, 8, 64, 256):
+        for first in range(0, len(obs) - size + 1, size):
+            batch = policy(obs[first : first + size])
+            np.testing.assert_allclose(batch, alone[first : first + size], rtol=0, atol=2e-6)
 
 
 def test_a_row_by_hand():
@@ -107,12 +132,12 @@ def test_a_row_by_hand():
         (BrokenReset, r"Toy-v0 gave a non-finite observation \(evaluation, reset\)"),
     ],
 )
-def test_a_number_that_is_none_is_the_environments(policy: Policy, env: Any, sentence: str):
+def test_trust_17_a_number_that_is_none_is_the_environments(policy: Policy, env: Any, sentence: str):
     with pytest.raises(TrainingFailed, match=sentence):
         evaluate(policy, env, 1)
 
 
-def test_a_request_to_stop_ends_it_in_the_middle_of_an_episode(policy: Policy):
+def test_trust_11_a_request_to_stop_ends_it_in_the_middle_of_an_episode(policy: Policy):
     steps: list[int] = []
 
     def stop() -> bool:
@@ -140,6 +165,6 @@ def test_the_environment_is_closed_however_it_ends(policy: Policy):
     ("trained_on", "sentence"),
     [((Walk, 5), "5"), ((Counter, 2), "lower action limit -2 in dimension 0, the environment has -1")],
 )
-def test_an_environment_that_does_not_fit_is_refused(trained_on: tuple[Any, int], sentence: str):
+def test_trust_01_an_environment_that_does_not_fit_is_refused(trained_on: tuple[Any, int], sentence: str):
     with pytest.raises(InputError, match=rf"{sentence}.*give the environment that it was trained on"):
         evaluate(policy_for(*trained_on), Walk, 1)

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +28,6 @@ from tests.probes import Counter, Endless
 from tests.training_cases import CRITIC, TINY, fingerprint, run_config, start
 
 SETTINGS = SACConfig(actor=TINY, critic=CRITIC, batch_size=8, buffer_size=500, learning_starts=5)
-USUAL = {
-    signal.SIGINT: signal.default_int_handler,
-    signal.SIGTERM: signal.SIG_DFL,
-    signal.SIGHUP: signal.SIG_DFL,
-}
 OPTIONS: dict[str, Any] = {"num_envs": 2, "evaluations": 2, "eval_episodes": 2, "log_points": 6}
 
 
@@ -59,15 +54,6 @@ def complete(run: Run, factory: Any = None) -> Session:
     with sessions.resume(run.path, factory=factory, say=lambda line: None) as session:
         assert session.train()
     return session
-
-
-@pytest.fixture(autouse=True)
-def _usual_handlers() -> Iterator[None]:
-    """A shell ignores Ctrl-C on behalf of what runs in its background, and what is ignored stays ignored."""
-    before = {number: signal.signal(number, usual) for number, usual in USUAL.items()}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +97,7 @@ def test_a_finished_run_has_everything(whole):
     assert list(run.path.rglob(".*")) == []
 
 
-def test_without_evaluations_there_is_a_policy_all_the_same(tmp_path):
+def test_trust_14_without_evaluations_there_is_a_policy_all_the_same(tmp_path):
     with start(config(40, evaluations=0), tmp_path) as session:
         assert session.train()
     run = run_of(session)
@@ -119,6 +105,14 @@ def test_without_evaluations_there_is_a_policy_all_the_same(tmp_path):
     np.testing.assert_array_equal(policy(np.ones(2)), session.policy(np.ones(2)))
     assert policy.spec.about["timesteps"] == 40 and not run.best_path.exists()
     assert run.status()["state"] == "finished"
+
+
+def test_trust_14_what_is_said_of_a_run_without_a_policy_is_true(tmp_path):
+    with (
+        start(config(), tmp_path) as session,
+        pytest.raises(InputError, match="no policy yet: it writes one at"),
+    ):
+        runtime.load(run_of(session).path)
 
 
 def test_checkpoints_can_be_left_out(tmp_path):
@@ -130,7 +124,7 @@ def test_checkpoints_can_be_left_out(tmp_path):
 
 
 @pytest.mark.parametrize(("first", "minutes", "expected"), [(1e-9, 5.0, 2), (1e9, 5.0, 40), (1e-9, 0.0, 40)])
-def test_the_first_checkpoint_does_not_wait_for_the_usual_interval(
+def test_trust_09_the_first_checkpoint_does_not_wait_for_the_usual_interval(
     first, minutes, expected, tmp_path, monkeypatch
 ):
     assert sessions.FIRST_CHECKPOINT <= 60.0
@@ -173,7 +167,7 @@ def fail_at(step: int) -> Callable[[Row], None]:
     return callback
 
 
-def test_an_error_in_a_callback_leaves_all_that_was_learned(tmp_path, whole):
+def test_trust_08_an_error_in_a_callback_leaves_all_that_was_learned(tmp_path, whole):
     with start(config(), tmp_path) as session, pytest.raises(ZeroDivisionError):
         session.train(fail_at(60))
     run = run_of(session)
@@ -188,7 +182,7 @@ def test_an_error_in_a_callback_leaves_all_that_was_learned(tmp_path, whole):
     assert fingerprint(again) == whole[1]  # nothing was half made: it ends as the run in one piece
 
 
-def test_an_error_in_the_environment_leaves_all_that_was_learned(tmp_path):
+def test_trust_08_an_error_in_the_environment_leaves_all_that_was_learned(tmp_path):
     Raising.made = 0
     with (
         sessions.start(config(), Raising, tmp_path) as session,
@@ -253,7 +247,7 @@ def test_values_that_run_away_stop_the_run(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
-def test_a_signal_stops_the_run_with_everything_saved(name, tmp_path, whole):
+def test_trust_09_a_signal_stops_the_run_with_everything_saved(name, tmp_path, whole):
     number = getattr(signal, name)
     with start(config(), tmp_path) as session:
         assert not session.train(lambda row: os.kill(os.getpid(), number) if row["step"] == 40 else None)
@@ -263,6 +257,31 @@ def test_a_signal_stops_the_run_with_everything_saved(name, tmp_path, whole):
     assert folders(run) == [40] and runtime.load(run.path).spec.about["timesteps"] == 40
     again = complete(run)
     assert fingerprint(again) == whole[1] and rows_of(run) == rows_of(whole[0])
+
+
+class TwiceInterrupted(Counter):
+    """Somebody presses Ctrl-C twice in the fortieth step of all episodes together."""
+
+    made = 0
+
+    def step(self, action: np.ndarray) -> Any:
+        TwiceInterrupted.made += 1
+        if TwiceInterrupted.made == 40:
+            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)
+        return super().step(action)
+
+
+def test_trust_09_a_second_interrupt_saves_too(tmp_path):
+    TwiceInterrupted.made = 0
+    with sessions.start(config(), TwiceInterrupted, tmp_path) as session, pytest.raises(KeyboardInterrupt):
+        session.train()
+    run = run_of(session)
+    status = run.status()
+    assert status["state"] == "stopped" and 30 <= status["timesteps"] < 60
+    assert folders(run)[-1] == status["timesteps"] == session.saved_at
+    complete(run, Counter)
+    assert run.status()["state"] == "finished" and run.metrics()[-1]["step"] == 120
 
 
 SCRIPT = """
@@ -283,7 +302,7 @@ SCRIPT = """
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["SIGHUP", "SIGTERM"])
-def test_a_signal_from_outside(name, tmp_path):
+def test_trust_09_a_signal_from_outside(name, tmp_path):
     """A closed terminal, and a system that shuts down."""
     process = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(SCRIPT), str(tmp_path)], stdout=subprocess.PIPE, text=True
@@ -320,7 +339,7 @@ class Interrupting(Counter):
 
 
 @pytest.mark.parametrize(("at", "step"), [(1, 60), (2, 60), (3, 120)])
-def test_a_request_to_stop_inside_an_evaluation_ends_it_and_it_is_played_when_the_run_goes_on(
+def test_trust_11_a_request_to_stop_inside_an_evaluation_ends_it_and_it_is_played_when_the_run_goes_on(
     at, step, tmp_path, whole
 ):
     """Two evaluations of two episodes: in the first, between them, and in the very last step of the run."""
@@ -340,7 +359,7 @@ def test_a_request_to_stop_inside_an_evaluation_ends_it_and_it_is_played_when_th
         assert (run.path / path).read_bytes() == (whole[0].path / path).read_bytes()
 
 
-def test_an_environment_without_end_is_cut(tmp_path):
+def test_trust_11_an_environment_without_end_is_cut(tmp_path):
     with start(config(20, "Endless", eval_steps=7), tmp_path) as session:
         assert session.train()
     rows = [row for row in run_of(session).metrics() if "eval/return_mean" in row]
@@ -353,7 +372,7 @@ class BrokenLater(Endless):
         return np.full(2, np.nan if self.count == 3 else 0.0, np.float32), 0.0, False, False, {}
 
 
-def test_a_nan_in_an_evaluation_is_named_and_the_run_kept(tmp_path):
+def test_trust_17_a_nan_in_an_evaluation_is_named_and_the_run_kept(tmp_path):
     factory = environments.factory("tests.probes:Endless-v0")
     wanted = config(40, "Endless")
     with (
@@ -461,7 +480,7 @@ def test_an_episode_that_is_lost_between_is_told(tmp_path):
     np.testing.assert_array_equal(rows[:, 0], rows[:, 6])  # nothing reaches from one episode into another
 
 
-def test_another_total_is_written_down(tmp_path):
+def test_trust_02_another_total_is_written_down(tmp_path):
     with start(config(40), tmp_path) as session:
         assert session.train()
         session.change_total(80)

@@ -3,23 +3,12 @@
 import os
 import signal
 import threading
-from collections.abc import Iterator
 
 import pytest
 
 from geoact.training.signals import ASKING, StopSignal
 
 SIGNALS = [getattr(signal, name) for name in ASKING if hasattr(signal, name)]
-
-
-@pytest.fixture(autouse=True)
-def _usual_handlers() -> Iterator[None]:
-    """A shell ignores Ctrl-C on behalf of what runs in its background, and what is ignored stays ignored."""
-    usual = dict.fromkeys(SIGNALS, signal.SIG_DFL) | {signal.SIGINT: signal.default_int_handler}
-    before = {number: signal.signal(number, handler) for number, handler in usual.items()}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
 
 
 def handlers() -> list[object]:
