@@ -116,6 +116,8 @@ def _figures(search: SearchData) -> dict[str, "Figure"]:
 
 def _history(search: SearchData) -> "Figure":
     """The value of each trial, and the best so far."""
+    from matplotlib.ticker import MaxNLocator
+
     figure = style.new_figure(6, 3)
     axis = figure.subplots()
     best = list(itertools.accumulate((trial["value"] for trial in search.scored), max))
@@ -139,7 +141,7 @@ def _history(search: SearchData) -> "Figure":
         floor = min(trial["value"] for trial in search.scored)
         axis.scatter(lost, [floor] * len(lost), s=18, marker="x", color="#999999", label="pruned or failed")
     axis.set(xlabel="trial", ylabel="return", title=style.plain(search.title))
-    axis.xaxis.get_major_locator().set_params(integer=True)
+    axis.xaxis.set_major_locator(MaxNLocator(integer=True))
     axis.legend()
     return figure
 

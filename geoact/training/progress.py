@@ -88,7 +88,7 @@ class _Notebook:
     """A bar in the output of a notebook's cell, drawn again at each log point."""
 
     def __init__(self, name: str):
-        from IPython.display import HTML, display  # pyright: ignore
+        from IPython.display import HTML, display
 
         self._html, self._name = HTML, name
         self._handle: Any = display(HTML(self._markup(0.0, "starting")), display_id=True)
