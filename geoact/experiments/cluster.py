@@ -145,6 +145,8 @@ def search(
             return object, ()
 
     _connect(address)
+    # Every evaluation brings a copy of its run, which Tune would remark upon each time.
+    os.environ.setdefault("TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S", "0")
     tuner = tune.Tuner(
         tune.with_resources(train_one, {"cpu": 1}),
         tune_config=tune.TuneConfig(

@@ -374,7 +374,7 @@ def _conclude(
             return TuneOutcome(out, done, stopped=True)
         scores = confirmed
         better, words = compare(scores["default"], scores["tuned"])
-        say(f"on {search.confirm} other seeds, the last evaluations: {words}")
+        say(f"with other seeds, the last evaluations: {words}")
     study.write(
         confirmed={
             label: {k: v for k, v in found.items() if v is not None} for label, found in scores.items()
@@ -402,10 +402,14 @@ def compare(usual: Mapping[str, float], tuned: Mapping[str, float]) -> tuple[boo
         if not values:
             return -math.inf, 0.0, "no run came to its end"
         error = statistics.variance(values) / len(values) if len(values) > 1 else 0.0
-        return statistics.fmean(values), error, f"{statistics.fmean(values):,.1f} ({len(values)} seeds)"
+        return statistics.fmean(values), error, f"{statistics.fmean(values):,.1f} ({_seeds(len(values))})"
 
     (before, noise, first), (after, more_noise, second) = summary(usual), summary(tuned)
     return after - before > math.sqrt(noise + more_noise), f"default {first}, tuned {second}"
+
+
+def _seeds(number: int) -> str:
+    return f"{number} seed{'s' if number != 1 else ''}"
 
 
 def _shown(value: Any) -> str:
