@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 
 BENCH := .venv-bench
 
-.PHONY: train test test-slow reliability test-peers bench check format lock clean
+.PHONY: train test test-slow test-package reliability test-peers bench docs check format lock clean
 
 train: $(VENV)/.ready  ## train GAC on HalfCheetah-v5 for 240,000 transitions, evaluate it, draw its curve
 	@$(BIN)/geoact train HalfCheetah-v5 --timesteps 240000 --runs-dir runs
@@ -20,6 +20,9 @@ test: $(VENV)/.ready  ## the default suite, a few minutes
 
 test-slow: $(VENV)/.ready  ## the long tests
 	$(BIN)/python -m pytest -m slow
+
+test-package: $(VENV)/.ready  ## the wheel in a clean environment, without the lock
+	$(BIN)/python -m pytest tests/test_package.py -m "slow or not slow"
 
 test-peers: $(BENCH)/.ready  ## what needs Stable-Baselines3, in an environment with PyTorch
 	$(BENCH)/bin/python -m pytest tests/test_agent.py
@@ -36,6 +39,9 @@ reliability: $(VENV)/.ready  ## kills, full disks, damage, fuzzing, a soak: what
 	@echo; echo "summary"; cat results/reliability/kills.txt results/reliability/checkpoint_cost.txt; \
 	 tail -1 results/reliability/tests.txt; ! grep -qE "FAILED|ERROR" results/reliability/tests.txt
 
+docs: $(VENV)/.ready  ## the documentation site, into site/; runs the tutorials, about a minute
+	$(BIN)/python docs/build.py
+
 check: $(VENV)/.ready  ## lint, format, types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -48,7 +54,7 @@ format: $(VENV)/.ready
 lock: $(VENV)/.ready  ## pin all dependencies anew
 	$(BIN)/pip install --quiet pip-tools
 	$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --no-emit-index-url --no-emit-find-links \
-	  --no-emit-trusted-host --no-header --allow-unsafe --extra dev --output-file requirements.lock pyproject.toml
+	  --no-emit-trusted-host --no-header --allow-unsafe --extra dev --extra docs --output-file requirements.lock pyproject.toml
 
 $(VENV)/.ready: requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -66,4 +72,4 @@ $(BENCH)/.ready: requirements.lock benchmarks/requirements.txt
 	@touch $@
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache
+	rm -rf $(VENV) build dist site *.egg-info .pytest_cache .ruff_cache

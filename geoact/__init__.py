@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from geoact.config import CriticConfig, GACConfig, PPOConfig, RunOptions, SACConfig, TD3Config
     from geoact.errors import FileFormatError, InputError, TrainingFailed
     from geoact.policies import NetworkConfig
+    from geoact.training.callbacks import Callback, Progress, SaveBest, StopAtReturn, StopWithoutImprovement
 
     # For editors. Every algorithm of the registry has its class, listed here or not.
     GAC: type[Agent]
@@ -32,14 +33,19 @@ __all__ = [
     "SAC",
     "TD3",
     "Agent",
+    "Callback",
     "CriticConfig",
     "FileFormatError",
     "GACConfig",
     "InputError",
     "NetworkConfig",
     "PPOConfig",
+    "Progress",
     "RunOptions",
     "SACConfig",
+    "SaveBest",
+    "StopAtReturn",
+    "StopWithoutImprovement",
     "TD3Config",
     "TrainingFailed",
     "load",
@@ -52,6 +58,8 @@ def __getattr__(name: str) -> Any:
 
     if name in ("Agent", "load", "resume"):
         return getattr(importlib.import_module("geoact.agent"), name)
+    if name in ("Callback", "Progress", "SaveBest", "StopAtReturn", "StopWithoutImprovement"):
+        return getattr(importlib.import_module("geoact.training.callbacks"), name)
     if name[:1].isupper():
         for module in ("geoact.config", "geoact.errors"):
             found = getattr(importlib.import_module(module), name, None)

@@ -6,6 +6,8 @@ a run can do both. Nothing stays open between calls of `learn`: no environment, 
 
 import dataclasses
 import functools
+import html
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self, cast
@@ -20,8 +22,9 @@ from geoact.errors import InputError
 from geoact.runtime import Policy
 from geoact.storage import checkpoints, runs
 from geoact.training import session as sessions
+from geoact.training.callbacks import CallbackLike, Callbacks, Progress
 from geoact.training.evaluation import Evaluation, evaluate
-from geoact.training.session import Callback, Session
+from geoact.training.session import Session
 
 EnvSource = str | Callable[[], gym.Env] | gym.Env
 """An environment's id, a function that makes one, or an environment."""
@@ -128,29 +131,28 @@ class Agent:
     def learn(
         self,
         timesteps: int | None = None,
-        callback: Callback | None = None,
+        callback: CallbackLike | None = None,
         progress_bar: bool = False,
         *,
         total_timesteps: int | None = None,
     ) -> Self:
-        """Train for this many transitions (again: for that many more). A callback that returns False stops it.
+        """Train for this many transitions (again: for that many more).
 
         Without a number: for as many as the options say, or, after `resume`, for what the run has left.
-        `total_timesteps` is another name of `timesteps`. Ctrl-C, SIGTERM and a closed terminal save what there is and
-        raise KeyboardInterrupt.
+        `callback`: a `geoact.Callback`, a function of each log point's metrics that stops the run by returning False,
+        or several of them. `total_timesteps` is another name of `timesteps`. Ctrl-C, SIGTERM and a closed terminal save
+        what there is and raise KeyboardInterrupt.
         """
+        if timesteps is not None and total_timesteps is not None and timesteps != total_timesteps:
+            raise InputError(
+                f"timesteps and total_timesteps are two names of one number, got {timesteps:,} and {total_timesteps:,}"
+            )
         timesteps = timesteps if timesteps is not None else total_timesteps
         self.completed = False
+        callbacks = Callbacks(callback).all  # refused before anything is opened
         session = self._ready(timesteps)
         try:
-            if progress_bar:
-                from geoact.training.progress import Progress
-
-                with Progress(session.config) as progress:
-                    session.watch = progress.evaluating
-                    self.completed = session.train(progress.wrap(callback))
-            else:
-                self.completed = session.train(callback)
+            self.completed = session.train([Progress(), *callbacks] if progress_bar else callbacks)
         finally:
             self._policy = session.policy
             session.close()
@@ -170,8 +172,8 @@ class Agent:
         elif self._session is None:
             if self._policy is not None:
                 raise InputError(
-                    "a loaded policy can act but not go on learning: its critics were not saved with it; "
-                    "geoact.load or geoact.resume its run instead"
+                    "a loaded or copied policy can act but not go on learning: its critics were not saved with it; "
+                    "geoact.load or geoact.resume its run instead (runs_dir= keeps one)"
                 )
             config = self._config
             if timesteps is not None:
@@ -230,6 +232,47 @@ class Agent:
             self._session.close()
             self._session = None
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """For pickle and copy: what acts, and where its run is; what it learns from stays with the original.
+
+        The copy of an agent with a run directory can go on with the run, as one that `geoact.load` gives.
+        """
+        if isinstance(self._factory, _Lend) or isinstance(self._eval_factory, _Lend):
+            raise InputError(
+                "an agent that was made with an environment object cannot be copied or pickled: make it with an id or "
+                "a function, or save() its policy and geoact.load that"
+            )
+        state = self.__dict__ | {"_session": None, "_space": None}
+        # The classes of variants (gac-scale) have no name of their own to be found by.
+        if type(self) is _agent_class(self.algorithm):
+            return _blank, (self.algorithm,), state
+        return object.__new__, (type(self),), state
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} on {self._config.env}: {self._facts()['state']}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what it is and how far it has got."""
+        cells = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
+            f"<td style='text-align:left'>{html.escape(value)}</td></tr>"
+            for name, value in self._facts().items()
+        )
+        return f"<table>{cells}</table>"
+
+    def _facts(self) -> dict[str, str]:
+        config, session = self._config, self._session
+        facts = {"algorithm": entry(config.algorithm).title, "environment": config.env}
+        if session is not None:
+            facts["state"] = f"learned from {session.timesteps:,} transitions"
+        else:
+            facts["state"] = "has not learned yet" if self._policy is None else "can act"
+        if session is not None and math.isfinite(session.best):
+            facts["best evaluation"] = f"{session.best:,.1f}"
+        if self._run is not None:
+            facts["run"] = str(self._run)
+        return facts
+
     def __enter__(self) -> Self:
         return self
 
@@ -256,11 +299,16 @@ def _source(env: EnvSource) -> _Source:
         name = what.id or type(env.unwrapped).__name__
         borrowed = _Borrowed(environments.checked(env, name))
         if what.rebuildable:
-            return _Source(name, lambda: borrowed, environments.factory(name))
-        return _Source(name, lambda: borrowed, None, str(what))
+            return _Source(name, _Lend(borrowed), environments.factory(name))
+        return _Source(name, _Lend(borrowed), None, str(what))
     name = getattr(env, "__name__", type(env).__name__)
     make = functools.partial(_make_checked, env, name)
     return _Source(name, make, make, f"what the function {name} makes")
+
+
+def _blank(algorithm: str) -> Agent:
+    agent = _agent_class(algorithm)
+    return agent.__new__(agent)
 
 
 def _make_checked(make: Callable[[], gym.Env], name: str) -> gym.Env:
@@ -272,6 +320,16 @@ class _Borrowed(gym.Wrapper[Any, Any, Any, Any]):
 
     def close(self) -> None:
         pass
+
+
+@dataclasses.dataclass(frozen=True)
+class _Lend:
+    """Makes no environment but gives the one that there is."""
+
+    env: _Borrowed
+
+    def __call__(self) -> gym.Env:
+        return self.env
 
 
 def agent_class(name: str) -> type[Agent]:

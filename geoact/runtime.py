@@ -120,6 +120,7 @@ class PolicySpec:
 
     @property
     def action_dim(self) -> int:
+        """Numbers in an action."""
         return len(self.action_low)
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -141,6 +142,9 @@ class Policy:
         self._low, self._high = low, high
         self._middle, self._half = (high + low) / 2, (high - low) / 2
         self._noise_dim = policies.noise_dim(spec.kind, spec.head, spec.action_dim)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Policy, (self.spec, self.tensors)
 
     def noise(self, rng: np.random.Generator, batch: int) -> np.ndarray:
         """The noise that a stochastic action is made from.  # [batch, noise_dim]"""

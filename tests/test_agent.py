@@ -1,8 +1,10 @@
 """The Python API in the ecosystem's habit."""
 
+import copy
 import dataclasses
 import json
 import os
+import pickle
 import signal
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import numpy as np
 import pytest
 
 import geoact
+from geoact.agent import _agent_class
 from geoact.cli import main
 from geoact.config import CriticConfig, RunOptions, SACConfig
 from geoact.policies import NetworkConfig
@@ -397,3 +400,59 @@ def test_stable_baselines3_accepts_our_model():
     )
     assert lengths == [200, 200, 200]
     assert all(-2000 < value < 0 for value in returns)
+
+
+def test_total_timesteps_is_another_name(tmp_path):
+    agent = geoact.GAC(COUNTER, SMALL, num_envs=2).learn(total_timesteps=20)
+    assert agent.completed
+    with pytest.raises(geoact.InputError, match="two names of one number, got 20 and 30"):
+        agent.learn(20, total_timesteps=30)
+
+
+@pytest.mark.parametrize("how", ["pickle", "deepcopy"])
+def test_a_copy_acts_like_the_original(agent, how):
+    def copied(original: geoact.Agent) -> geoact.Agent:
+        return pickle.loads(pickle.dumps(original)) if how == "pickle" else copy.deepcopy(original)
+
+    twin, obs = copied(agent), np.random.default_rng(0).standard_normal((9, 2))
+    assert type(twin) is geoact.GAC
+    np.testing.assert_array_equal(twin.predict(obs)[0], agent.predict(obs)[0])
+    np.testing.assert_array_equal(
+        twin.predict(obs, deterministic=False)[0], copied(agent).predict(obs, deterministic=False)[0]
+    )
+    np.testing.assert_array_equal(twin.evaluate(2).returns, agent.evaluate(2).returns)
+    with pytest.raises(geoact.InputError, match="loaded or copied policy can act but not go on learning"):
+        twin.learn(10)
+
+
+def test_a_copy_goes_on_with_a_run(tmp_path):
+    first = sac(tmp_path, timesteps=40).learn()
+    twin = pickle.loads(pickle.dumps(first))
+    twin.learn(20)
+    assert run_of(twin).status() == {"state": "finished", "timesteps": 60, "total": 60}
+    untrained = copy.deepcopy(geoact.SAC(COUNTER, SAC, options=OPTIONS))
+    assert untrained.learn(20).completed
+
+
+class _Mine(geoact.SAC):
+    """A user's own class."""
+
+
+def test_classes_survive_and_environment_objects_are_refused(agent, tmp_path):
+    mine = _Mine(COUNTER, SAC)
+    assert type(pickle.loads(pickle.dumps(mine))) is _Mine
+    scaled = _agent_class("gac-scale")(COUNTER)  # a class without a name of its own
+    assert type(pickle.loads(pickle.dumps(scaled))) is type(scaled)
+    lent = geoact.GAC(Counter(), SMALL)
+    for attempt in (pickle.dumps, copy.deepcopy):
+        with pytest.raises(geoact.InputError, match="make it with an id or a function"):
+            attempt(lent)
+    loaded = geoact.load(agent.save(tmp_path / "policy"))
+    np.testing.assert_array_equal(
+        pickle.loads(pickle.dumps(loaded)).predict(np.zeros(2))[0], agent.predict(np.zeros(2))[0]
+    )
+
+
+def test_notebooks_show_what_an_agent_is(agent):
+    assert "learned from 60 transitions" in agent._repr_html_() and "Counter-v0" in agent._repr_html_()
+    assert repr(geoact.GAC(COUNTER)) == f"<GAC on {COUNTER}: has not learned yet>"

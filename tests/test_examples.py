@@ -22,6 +22,21 @@ def test_own_environment_is_trained_on_and_played():
     assert "from the dock at the end" in run("examples/own_environment.py", "1200")
 
 
+def test_the_notebook_runs(tmp_path, monkeypatch):
+    nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    notebook = nbformat.read(ROOT / "examples" / "quickstart.ipynb", as_version=4)
+    assert not any(cell.get("outputs") for cell in notebook.cells), "commit it without outputs"
+    (first,) = [cell for cell in notebook.cells if "TIMESTEPS = " in cell.source]
+    first.source = first.source.replace("1_000", "240")
+    done = nbclient.NotebookClient(
+        notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}
+    ).execute()
+    shown = "".join(str(output) for cell in done.cells for output in cell.get("outputs", []))
+    assert "<progress value='1.000'" in shown, "progress in a notebook"
+    assert "learned from 240 transitions" in shown and "image/png" in shown
+
+
 def test_own_environment_by_name(tmp_path):
     out = run(
         *("-m", "geoact.cli", "train", "examples.own_environment:Docking-v0", "--timesteps", "400"),

@@ -124,18 +124,13 @@ class _GoOn(Exception):
 
 def finish(session: "Session", quiet: bool) -> int:
     """Bring a run to its end, showing how it goes; the exit code."""
-    from geoact.training.progress import Progress
+    from geoact.training.callbacks import Progress
 
     assert session.run is not None
     path, complete = session.run.path, False
     with session:
         try:
-            if quiet:
-                complete = session.train()
-            else:
-                with Progress(session.config) as progress:
-                    session.watch = progress.evaluating
-                    complete = session.train(progress.wrap(None))
+            complete = session.train(None if quiet else Progress())
         except KeyboardInterrupt:
             pass  # asked twice: it was saved as far as that was possible
         except (TrainingFailed, InputError):

@@ -16,17 +16,20 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import geoact
 from geoact.config import RunConfig
 from geoact.errors import InputError
-from geoact.experiments.local import Job
+from geoact.experiments.local import Job, evaluations_of
 from geoact.storage import runs
 
 if TYPE_CHECKING:
     from ray.tune import Checkpoint  # pyright: ignore[reportMissingImports]
+
+    from geoact.experiments.tuning import Study
 
 MAX_FAILURES = 10
 """How often a trial is restored before it is given up."""
@@ -37,11 +40,7 @@ def run(jobs: list[Job], out: Path, address: str | None, storage: str | None, ev
 
     `every`: seconds between copies of a run to the storage path.
     """
-    try:
-        import ray  # pyright: ignore[reportMissingImports]
-        from ray import tune  # pyright: ignore[reportMissingImports]
-    except ImportError:
-        raise InputError("--executor ray needs Ray: pip install 'geoact[ray]'") from None
+    tune = _tune()
     waiting = [job for job in jobs if job.state == "waiting"]
     if not waiting:
         return
@@ -49,11 +48,7 @@ def run(jobs: list[Job], out: Path, address: str | None, storage: str | None, ev
     # The same runs make the same experiment, so that the same command finds it again.
     digest = hashlib.sha256("\n".join(sorted(job.planned.name for job in jobs)).encode()).hexdigest()[:12]
     name = f"{out.resolve().name}-{digest}"
-    if not ray.is_initialized():
-        try:
-            ray.init(address=address, log_to_driver=False)
-        except (ConnectionError, ValueError, RuntimeError) as error:
-            raise InputError(f"cannot reach a Ray cluster at {address!r}: {error}") from None
+    _connect(address)
     # Failed runs that are to be tried again are over for Tune, so they make an experiment of their own.
     again = [job for job in waiting if (job.path / "status.json").exists() and _state(job) == "failed"]
     fresh = [job for job in waiting if job not in again]
@@ -61,6 +56,119 @@ def run(jobs: list[Job], out: Path, address: str | None, storage: str | None, ev
         _fit(tune, fresh, place, name, every)
     if again:
         _fit(tune, again, place, f"{name}-again-{time.time_ns()}", every)
+
+
+def _tune() -> Any:
+    try:
+        from ray import tune  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        raise InputError("--executor ray needs Ray: pip install 'geoact[ray]'") from None
+    return tune
+
+
+def _connect(address: str | None) -> None:
+    import ray  # pyright: ignore[reportMissingImports]
+
+    if ray.is_initialized():
+        return
+    try:
+        ray.init(address=address, log_to_driver=False)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        raise InputError(f"cannot reach a Ray cluster at {address!r}: {error}") from None
+
+
+def search(
+    study: "Study",
+    out: Path,
+    address: str | None,
+    storage: str | None,
+    every: float,
+    parallel: int,
+    say: Callable[[str], None],
+) -> None:
+    """Run a hyperparameter search's trials, `parallel` at a time, until it has enough; gather their directories."""
+    tune = _tune()
+    from ray.tune.schedulers import FIFOScheduler, TrialScheduler  # pyright: ignore[reportMissingImports]
+    from ray.tune.search import Searcher  # pyright: ignore[reportMissingImports]
+
+    known: dict[str, str] = {}  # Tune's name of a trial -> the run's
+
+    def evaluations(result: dict[str, Any] | None) -> list[tuple[int, float]]:
+        return [(int(step), float(score)) for step, score in (result or {}).get("evaluations", [])]
+
+    class Suggestions(Searcher):  # pyright: ignore[reportUntypedBaseClass]
+        """Asks the study. What Tune would save of it is in the study's own storage."""
+
+        def set_search_properties(self, metric: Any, mode: Any, config: Any, **spec: Any) -> bool:
+            return True
+
+        def suggest(self, trial_id: str) -> Any:
+            planned = study.next()
+            if planned is None:
+                return Searcher.FINISHED
+            known[trial_id] = planned.name
+            run = {"name": planned.name, "config": planned.config.to_json()}
+            return {"every": every, "evaluations": True, "run": run}
+
+        def on_trial_complete(self, trial_id: str, result: Any = None, error: bool = False) -> None:
+            name = known.pop(trial_id, None)
+            if name is not None:
+                found, reason = evaluations(result), str((result or {}).get("reason", ""))
+                complete = (result or {}).get("state") == "finished"
+                failed = reason or ("its worker was lost too often" if error else "")
+                say(study.close(name, found, complete, failed))
+
+        def save(self, checkpoint_path: str) -> None:
+            pass
+
+        def restore(self, checkpoint_path: str) -> None:
+            pass
+
+        def __deepcopy__(self, memo: Any) -> Any:
+            return self
+
+        def __reduce__(self) -> Any:
+            return object, ()
+
+    class Prune(FIFOScheduler):  # pyright: ignore[reportUntypedBaseClass]
+        """Ends what the study gives up."""
+
+        def on_trial_result(self, tune_controller: Any, trial: Any, result: dict[str, Any]) -> str:
+            name = known.get(trial.trial_id)
+            give_up = name is not None and study.watch(name, evaluations(result))
+            return TrialScheduler.STOP if give_up else TrialScheduler.CONTINUE
+
+        def __deepcopy__(self, memo: Any) -> Any:
+            return self
+
+        def __reduce__(self) -> Any:
+            return object, ()
+
+    _connect(address)
+    # Every evaluation brings a copy of its run, which Tune would remark upon each time.
+    os.environ.setdefault("TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S", "0")
+    tuner = tune.Tuner(
+        tune.with_resources(train_one, {"cpu": 1}),
+        tune_config=tune.TuneConfig(
+            num_samples=-1,
+            max_concurrent_trials=parallel,
+            search_alg=Suggestions(),
+            scheduler=Prune(),
+            trial_name_creator=trial_name,
+            trial_dirname_creator=trial_name,
+        ),
+        run_config=tune.RunConfig(
+            name=f"tune-{time.time_ns()}",  # a search goes on from its own storage, never from Tune's
+            storage_path=storage or str((out / ".ray").resolve()),
+            failure_config=tune.FailureConfig(max_failures=MAX_FAILURES),
+            checkpoint_config=tune.CheckpointConfig(num_to_keep=1),
+            verbose=0,
+        ),
+    )
+    for result in tuner.fit():
+        name = (result.config or {}).get("run", {}).get("name")
+        if name and result.checkpoint is not None:
+            gather(result.checkpoint, out / name)
 
 
 def _state(job: Job) -> Any:
@@ -144,11 +252,13 @@ def train_one(config: dict[str, Any]) -> None:
                 stdout=file,
                 stderr=file,
             )
-        reported = time.monotonic()
+        reported, seen = time.monotonic(), 0
         while process.poll() is None:
             time.sleep(0.5)
-            if time.monotonic() - reported >= config["every"]:
-                report(path)
+            # A search decides at every evaluation whether to go on.
+            new = bool(config.get("evaluations")) and len(evaluations_of(path)) > seen
+            if new or time.monotonic() - reported >= config["every"]:
+                seen = report(path)
                 reported = time.monotonic()
         status = runs.Run(path).status()
         words = log.read_text(errors="replace").strip().splitlines()
@@ -167,14 +277,21 @@ def train_one(config: dict[str, Any]) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def report(path: Path) -> None:
-    """Hand a copy of the run to Tune, as it is now."""
+def report(path: Path) -> int:
+    """Hand a copy of the run to Tune, as it is now; gives the number of its evaluations."""
     from ray import tune  # pyright: ignore[reportMissingImports]
 
     with tempfile.TemporaryDirectory(prefix="geoact-copy-") as folder:
         copy = copy_live(path, Path(folder) / "run")
-        done = int(runs.Run(copy).status().get("timesteps", 0))
-        tune.report({"timesteps": done}, checkpoint=tune.Checkpoint.from_directory(str(copy)))
+        status, found = runs.Run(copy).status(), evaluations_of(copy)
+        facts = {
+            "timesteps": int(status.get("timesteps", 0)),
+            "state": status.get("state"),
+            "reason": str(status.get("reason", "")),
+            "evaluations": found,
+        }
+        tune.report(facts, checkpoint=tune.Checkpoint.from_directory(str(copy)))
+        return len(found)
 
 
 def copy_live(path: Path, target: Path) -> Path:

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -51,6 +51,8 @@ class Job:
     begun_at: int = 0
     rate: float | None = None
     """Transitions per second in this session."""
+    ended: bool = False
+    """Whether it was asked to end early, for good."""
 
     @property
     def total(self) -> int:
@@ -65,11 +67,16 @@ class Job:
             self.done = min(int(runs.Run(self.path).status().get("timesteps", 0)), self.total)
         if self.state == "running" and self.done > self.begun_at:
             self.rate = (self.done - self.begun_at) / max(time.monotonic() - self.begun, 1e-9)
-        with contextlib.suppress(OSError, FileFormatError):
-            for row in reversed(runs.Run(self.path).metrics()):
-                if "eval/return_mean" in row:
-                    self.score = row["eval/return_mean"]
-                    break
+        found = evaluations_of(self.path)
+        self.score = found[-1][1] if found else self.score
+
+
+def evaluations_of(path: Path) -> list[tuple[int, float]]:
+    """Transitions and mean return of the evaluations that a run's directory has."""
+    with contextlib.suppress(OSError, FileFormatError):
+        rows = runs.Run(path).metrics()
+        return [(int(row["step"]), row["eval/return_mean"]) for row in rows if "eval/return_mean" in row]
+    return []
 
 
 def inspect(plan: list[PlannedRun], out: Path, retry_failed: bool = False) -> list[Job]:
@@ -107,11 +114,16 @@ class LocalSweep:
         self.events: list[str] = []
         """What happened, in sentences, for a display to take away."""
 
-    def run(self, show: "Any") -> bool:
-        """Until everything has ended; True if every run is finished. `show(self)` is called several times a second."""
+    def run(self, show: "Any", follow: "Callable[[LocalSweep], None] | None" = None) -> bool:
+        """Until everything has ended; True if every run is finished. `show(self)` is called several times a second.
+
+        `follow(self)` is called before anything is started, and may add to `jobs` and `end` them.
+        """
         with self._signals():
             while True:
                 self._collect()
+                if follow is not None:
+                    follow(self)
                 if not self.stopping:
                     self._launch()
                 show(self)
@@ -121,6 +133,17 @@ class LocalSweep:
                     continue
                 time.sleep(0.25)
         return all(job.state == "finished" for job in self.jobs)
+
+    @property
+    def free(self) -> int:
+        """How many more could run at once."""
+        return len(self._free)
+
+    def end(self, job: Job) -> None:
+        """Ask a run to end early; it saves first."""
+        if job.process is not None and not job.ended:
+            job.ended = True
+            job.process.send_signal(signal.SIGTERM)
 
     def running(self) -> list[Job]:
         return [job for job in self.jobs if job.state == "running"]
@@ -185,7 +208,7 @@ class LocalSweep:
                 job.state = "finished"
                 score = f", evaluation {job.score:,.1f}" if job.score is not None else ""
                 self.events.append(f"finished {job.planned.name}{score}")
-            elif self.stopping:
+            elif self.stopping or job.ended:
                 job.state = "stopped"
                 self.events.append(f"stopped {job.planned.name} at {job.done:,} of {job.total:,}")
             elif code < 0 or code == STOPPED:

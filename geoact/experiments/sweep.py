@@ -60,10 +60,12 @@ class SweepOutcome:
 
     @property
     def complete(self) -> bool:
+        """Whether every run is finished."""
         return all(job.state == "finished" for job in self.jobs)
 
     @property
     def failed(self) -> list[Job]:
+        """The runs that failed."""
         return [job for job in self.jobs if job.state == "failed"]
 
 

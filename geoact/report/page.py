@@ -12,6 +12,7 @@ import html
 import json
 import math
 import time
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,9 @@ from typing import Any
 from geoact import __version__
 from geoact.errors import InputError
 from geoact.experiments.catalogue import EXPERIMENTS
-from geoact.report import comparison, evidence, paper_tables
+from geoact.report import comparison, evidence, paper_tables, searches
 from geoact.report.collect import RunData, RunGroup, collect, group, groups_of
+from geoact.report.searches import SearchData
 from geoact.report.style import METHOD_COLORS
 from geoact.report.tables import Table
 from geoact.storage import files
@@ -41,11 +43,17 @@ def write_report(runs_dir: Path, out: Path, title: str | None = None) -> tuple[l
     if out.suffix not in (".html", ".htm"):
         raise InputError(f"cannot write {out.name}: use a name that ends in .html")
     runs, skipped = collect(runs_dir)
-    build(runs, skipped, out, title or runs_dir.resolve().name)
+    build(runs, skipped, out, title or runs_dir.resolve().name, searches.find(runs_dir))
     return runs, skipped
 
 
-def build(runs: list[RunData], skipped: list[str], out: Path, title: str = "Runs") -> None:
+def build(
+    runs: list[RunData],
+    skipped: list[str],
+    out: Path,
+    title: str = "Runs",
+    found: Sequence[SearchData] = (),
+) -> None:
     """Write the page."""
     files_ = resources.files("geoact.report")
     css = files_.joinpath("page.css").read_text(encoding="utf-8")
@@ -58,6 +66,7 @@ def build(runs: list[RunData], skipped: list[str], out: Path, title: str = "Runs
     sections = [
         ("summary", "Summary", summary(runs, skipped)),
         ("curves", "Learning curves", '<div class="charts" data-kind="curves"></div>' if runs else ""),
+        ("searches", "Search", search_results(found)),
         ("paper", "Tables, beside the paper's numbers", tables(runs)),
         ("compare", "All variants", all_variants(group(runs))),
         (
@@ -196,6 +205,18 @@ def tables(runs: list[RunData]) -> str:
 def all_variants(groups: dict[tuple[str, str], RunGroup]) -> str:
     """Every variant on every task, whether or not it is part of an experiment."""
     return html_table(comparison.details("all", "Every variant on every task", groups)) if groups else ""
+
+
+def search_results(found: Sequence[SearchData]) -> str:
+    """What searches have tried and what mattered."""
+    parts = []
+    for search in found:
+        figures = "".join(
+            f'<figure><img src="{uri}" alt="{_text(caption)}"><figcaption>{_text(caption)}</figcaption></figure>'
+            for caption, uri in searches.pictures(search).items()
+        )
+        parts.append(f'{html_table(searches.table(search))}<div class="figures">{figures}</div>')
+    return "".join(parts)
 
 
 def rollouts(runs: list[RunData]) -> str:

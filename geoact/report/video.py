@@ -6,6 +6,7 @@ change its mind; so a small process of its own tries them out first. Import this
 """
 
 import importlib
+import importlib.util
 import os
 import subprocess
 import sys
@@ -186,6 +187,10 @@ def _picture(env: "gym.Env", size: int) -> Any:
     try:
         pixels = env.render()
     except Exception as error:  # a simulator's own complaint, or a missing drawing library
+        if "pygame" in str(error) and importlib.util.find_spec("pygame") is None:
+            raise InputError(
+                "this environment is drawn with pygame, which is not installed: pip install 'geoact[play]'"
+            ) from None
         raise InputError(f"the environment cannot be rendered: {error}") from None
     if not isinstance(pixels, np.ndarray) or pixels.ndim != 3:
         raise InputError("the environment cannot be rendered: it gives no picture (render mode rgb_array)")

@@ -150,6 +150,10 @@ class Checkpointer:
         """The step of the newest checkpoint."""
         return max(self._kept, default=None)
 
+    def folder(self, step: int) -> Path:
+        """Where the checkpoint of this step is, or would be."""
+        return self._folder / f"step_{step:012}"
+
     def write(self, step: int, snapshot: Snapshot, replay: Ring | None) -> None:
         """Write the checkpoint of this step; after an error all is as it was before."""
         from safetensors.numpy import save
@@ -157,7 +161,7 @@ class Checkpointer:
         if step == self.newest:
             return
         require_finite(snapshot.arrays)
-        target = self._folder / f"step_{step:012}"
+        target = self.folder(step)
         temporary = self._folder / f".{target.name}.{os.getpid()}.tmp"
         new: list[Segment] = []
         try:

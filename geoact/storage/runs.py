@@ -68,10 +68,12 @@ class Run:
 
     @property
     def policy_path(self) -> Path:
+        """The folder of the newest policy."""
         return self.path / "policy"
 
     @property
     def best_path(self) -> Path:
+        """The folder of the policy with the best evaluation."""
         return self.path / "best"
 
     def config(self) -> RunConfig:
@@ -91,6 +93,7 @@ class Run:
         return RunConfig.from_json(config)
 
     def status(self) -> dict[str, Any]:
+        """What status.json says: state, progress, reason."""
         return files.read_json(self.path / "status.json")
 
     def set_status(

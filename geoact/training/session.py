@@ -32,6 +32,7 @@ from geoact.storage.checkpoints import Checkpointer, Snapshot
 from geoact.storage.recorder import Recorder
 from geoact.storage.runs import Run, RunState, because
 from geoact.training import backend
+from geoact.training.callbacks import Callback, CallbackLike, Callbacks, Row
 from geoact.training.evaluation import UNWATCHED, Stopped, Watch, play
 from geoact.training.guards import require_sane
 from geoact.training.learner import Learner, make_core
@@ -39,10 +40,6 @@ from geoact.training.off_policy import OffPolicyLearner
 from geoact.training.on_policy import OnPolicyLearner
 from geoact.training.signals import StopSignal
 from geoact.training.update import VALUE
-
-Row = dict[str, float]
-Callback = Callable[[Row], bool | None]
-"""Sees each log point; returning False stops the training."""
 
 LEARNERS = {"off-policy": OffPolicyLearner, "on-policy": OnPolicyLearner}
 FIRST_CHECKPOINT = 45.0
@@ -158,10 +155,19 @@ class Session:
         if self.run is not None:
             self.run.change_config(self.config)
 
-    def train(self, callback: Callback | None = None) -> bool:
+    def train(self, callback: CallbackLike | None = None) -> bool:
         """Run to the end, record everything, and leave a truthful status behind. True if it was completed."""
+        callbacks, complete = Callbacks(callback), False
+        try:
+            complete = self._train(callbacks)
+            return complete
+        finally:
+            callbacks.on_end(self, complete)
+
+    def _train(self, callback: Callback) -> bool:
         recorder = None
         try:
+            callback.on_start(self)
             with StopSignal() as stop:
                 if self.run is not None:
                     recorder = Recorder(self.run, self.timesteps + 1 if self.timesteps else 0)
@@ -169,6 +175,7 @@ class Session:
                 complete = self._loop(stop, recorder, callback)
                 self.stopped_by = stop.number
                 self._save(recorder)
+                self._tell_checkpoint(callback)
             if recorder is not None:
                 recorder.close()
             self._status("finished" if complete else "stopped")
@@ -184,7 +191,7 @@ class Session:
                 ) from None
             raise
 
-    def _loop(self, stop: StopSignal, recorder: Recorder | None, callback: Callback | None) -> bool:
+    def _loop(self, stop: StopSignal, recorder: Recorder | None, callback: Callback) -> bool:
         """Learn, log, evaluate and save until the run is complete (True) or asked to stop (False)."""
         core, config, total = self.learner.core, self.config, self.config.vector_steps
         started = time.perf_counter() - self.elapsed
@@ -205,13 +212,15 @@ class Session:
                 if recorder is not None:
                     recorder.write(row)
                     self._status("running")
-                if callback is not None and callback(row) is False:
+                wanted = callback.on_log(self, row) is not False
+                if (evaluation and callback.on_evaluation(self, row) is False) or not wanted:
                     return False
             if stop():
                 return False
             if core.vector_steps >= total:
                 return True
-            self._checkpoint_if_due(recorder)
+            if self._checkpoint_if_due(recorder) and not self._tell_checkpoint(callback):
+                return False
             self._stepping = True
             self.learner.step()
             self._stepping = False
@@ -266,11 +275,14 @@ class Session:
 
     def _keep_policy(self, evaluation: Row, best: bool = False) -> None:
         if self.run is not None:
-            spec = self.policy.spec
-            about = spec.about | {"timesteps": self.timesteps} | evaluation
-            spec = dataclasses.replace(spec, about=about)
-            self.run.save_policy(Policy(spec, self.policy.tensors), best)
+            self.run.save_policy(self.policy_with(evaluation), best)
             self._policy_at = self.timesteps
+
+    def policy_with(self, evaluation: Row) -> Policy:
+        """The policy as it is now, with what is known about it."""
+        spec = self.policy.spec
+        about = spec.about | {"timesteps": self.timesteps} | evaluation
+        return Policy(dataclasses.replace(spec, about=about), self.policy.tensors)
 
     def _save(self, recorder: Recorder | None) -> None:
         """The last policy and a checkpoint: what an end leaves behind, whichever it is."""
@@ -305,22 +317,29 @@ class Session:
         if self.run is not None:
             self.run.set_status(state, self.timesteps, self.config.timesteps, reason, self.not_exact)
 
-    def _checkpoint_if_due(self, recorder: Recorder | None) -> None:
-        """Save when the time has come; a full disk costs this checkpoint, not the run."""
+    def _tell_checkpoint(self, callback: Callback) -> bool:
+        """Whether to go on, after a checkpoint."""
+        if self.checkpointer is None:
+            return True
+        return callback.on_checkpoint(self, self.checkpointer.folder(self.timesteps)) is not False
+
+    def _checkpoint_if_due(self, recorder: Recorder | None) -> bool:
+        """Save when the time has come, and say so; a full disk costs this checkpoint, not the run."""
         config, (then, before) = self.config, self._saved
         if self.checkpointer is None or self.timesteps == before:
-            return
+            return False
         if config.checkpoint_steps is not None:
             if self.timesteps - before < config.checkpoint_steps:
-                return
+                return False
         else:
             wait = 60.0 * config.checkpoint_minutes
             if self.checkpointer.newest is None:
                 wait = min(wait, FIRST_CHECKPOINT)
             if not 0.0 < wait <= time.monotonic() - then:
-                return
+                return False
         try:
             self._checkpoint(recorder)
+            return True
         except OSError as error:
             self._saved = (time.monotonic(), self.timesteps)
             with contextlib.suppress(OSError):  # nobody may be there to read it
@@ -330,6 +349,7 @@ class Session:
                     file=sys.stderr,
                     flush=True,
                 )
+            return False
 
     def _newest(self) -> str:
         newest = self.checkpointer.newest if self.checkpointer is not None else None

@@ -1,12 +1,14 @@
 """Rendering is tried for real where the machine can; what it says where it cannot is tested everywhere."""
 
 import dataclasses
+import importlib.util
 import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
@@ -108,6 +110,17 @@ def test_missing_libraries_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_bad_input(tmp_path: Path, argv: list[str], message: str) -> None:
     done = play(str(save_policy(tmp_path / "policy")), *argv)
     assert done.returncode == 2 and message in done.stderr
+
+
+def test_pygame_is_named_where_a_task_is_drawn_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pygame", None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    env = gym.make("Pendulum-v1", render_mode="rgb_array")
+    env.reset(seed=0)
+    with pytest.raises(
+        InputError, match=r"drawn with pygame, which is not installed: pip install 'geoact\[play\]'"
+    ):
+        video._picture(env, 32)
 
 
 def test_mp4_without_its_package_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
