@@ -15,7 +15,7 @@ from geoact.commands._arguments import Flags
 from geoact.commands._console import agrees, unbreakable
 from geoact.commands._options import Algorithm
 from geoact.config import REGISTRY, AlgorithmConfig, GACConfig, RunConfig, RunOptions, defaults
-from geoact.errors import InputError, TrainingFailed
+from geoact.errors import STOPPED, InputError, TrainingFailed
 from geoact.experiments import run_file
 from geoact.experiments.run_file import RunFile
 
@@ -26,9 +26,6 @@ CONFIG_HELP = (
     "Start from the configuration in this file: the run.json of a run, or TOML as --print-config writes it. Other "
     "options change it."
 )
-
-STOPPED = 130
-"""Exit code of a run that was stopped and can go on."""
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,6 @@ ITEMS: dict[str, PaperItem] = {
     "evidence": PaperItem("table", "evidence"),
 }
 """By the names that `geoact paper` takes. What is not in the paper comes last."""
-OURS = ("beyond", "evidence")
 FROM_RUNS = tuple(name for name, item in ITEMS.items() if item.kind in ("table", "returns", "scales"))
 
 CHECKPOINTS = (

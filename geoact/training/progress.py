@@ -2,12 +2,10 @@
 
 import contextlib
 import sys
-from collections.abc import Callable
 from typing import Self
 
 from geoact.config import RunConfig
-
-Row = dict[str, float]
+from geoact.training.session import Callback, Row
 
 
 class Progress:
@@ -41,13 +39,12 @@ class Progress:
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
 
-    def wrap(self, callback: Callable[[Row], bool | None] | None) -> Callable[[Row], bool | None]:
+    def wrap(self, callback: Callback | None) -> Callback:
         """A callback that shows the row and then asks the given one."""
 
         def show_and_ask(row: Row) -> bool | None:
-            with contextlib.suppress(
-                OSError
-            ):  # a terminal that is gone, a pipe that nobody reads: training goes on
+            # A terminal that is gone, a pipe that nobody reads: training goes on.
+            with contextlib.suppress(OSError):
                 self.show(row)
             return None if callback is None else callback(row)
 
