@@ -15,7 +15,7 @@ import gymnasium as gym
 import numpy as np
 
 from geoact import environments, runtime
-from geoact.config import REGISTRY, AlgorithmConfig, RunConfig, RunOptions, entry
+from geoact.config import REGISTRY, AlgorithmConfig, RunConfig, RunOptions, entry, option_values
 from geoact.environments import EnvFactory
 from geoact.errors import InputError
 from geoact.runtime import Policy
@@ -72,7 +72,7 @@ class Agent:
             env_given=source.given,
             algorithm=self.algorithm,
             settings=config if config is not None else entry(self.algorithm).config,
-            **{field.name: getattr(options, field.name) for field in dataclasses.fields(options)},
+            **option_values(options),
         )
         self._runs_dir = Path(runs_dir) if runs_dir is not None else None
         self._session: Session | None = None

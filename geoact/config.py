@@ -498,6 +498,11 @@ class RunOptions:
         )
 
 
+def option_values(options: RunOptions) -> dict[str, Any]:
+    """The values of a run's options, also of a whole RunConfig."""
+    return {field.name: getattr(options, field.name) for field in dataclasses.fields(RunOptions)}
+
+
 @dataclass(frozen=True)
 class RunConfig(RunOptions):
     """One training run, complete: this and the library versions reproduce it."""

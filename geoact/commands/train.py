@@ -14,7 +14,7 @@ from geoact.commands import _arguments
 from geoact.commands._arguments import Flags
 from geoact.commands._console import agrees, unbreakable
 from geoact.commands._options import Algorithm
-from geoact.config import REGISTRY, AlgorithmConfig, GACConfig, RunConfig, RunOptions, defaults
+from geoact.config import REGISTRY, AlgorithmConfig, GACConfig, RunConfig, RunOptions, defaults, option_values
 from geoact.errors import STOPPED, InputError, TrainingFailed
 from geoact.experiments import run_file
 from geoact.experiments.run_file import RunFile
@@ -57,9 +57,7 @@ class Train(RunOptions):
     def config(self) -> RunConfig:
         """The run that these options describe."""
         settings = self.settings if self.settings is not None else defaults(self.algorithm)
-        return RunConfig(
-            env=self.env, algorithm=self.algorithm, settings=settings, **run_file.option_values(self)
-        )
+        return RunConfig(env=self.env, algorithm=self.algorithm, settings=settings, **option_values(self))
 
 
 def run(options: Train) -> int:
@@ -183,7 +181,7 @@ def parse(argv: list[str]) -> Train:
 
 def read(argv: list[str], algorithm: str, settings: AlgorithmConfig, file: RunFile | None = None) -> Train:
     """Parse, with the settings and the file's options as defaults."""
-    start = Train("", algorithm=algorithm, **run_file.option_values(file.options if file else RunOptions()))
+    start = Train("", algorithm=algorithm, **option_values(file.options if file else RunOptions()))
     env = file.env if file is not None and file.env is not None else tyro.MISSING
     object.__setattr__(start, "env", env)  # tyro's word for what must be given is no environment
 
