@@ -212,14 +212,14 @@ class PPOLoop:
     def descend(
         self, obs: Tensor, action: Tensor, old_log_prob: Tensor, old_value: Tensor, advantage: Tensor
     ) -> None:
-        goal = advantage + old_value
+        target = advantage + old_value
         normal = self.policy(obs)
         ratio = (normal.log_prob(action).sum(1) - old_log_prob).exp()
         advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
         actor_loss = torch.max(-advantage * ratio, -advantage * ratio.clamp(0.8, 1.2)).mean()
         value = self.value(obs)[:, 0]
         near = old_value + (value - old_value).clamp(-0.2, 0.2)
-        value_loss = 0.5 * torch.max((value - goal) ** 2, (near - goal) ** 2).mean()
+        value_loss = 0.5 * torch.max((value - target) ** 2, (near - target) ** 2).mean()
         self.adam.zero_grad()
         (actor_loss + 0.5 * value_loss).backward()
         nn.utils.clip_grad_norm_(self.parameters, 0.5)

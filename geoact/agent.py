@@ -16,7 +16,7 @@ import gymnasium as gym
 import numpy as np
 
 from geoact import environments, runtime
-from geoact.config import REGISTRY, AlgorithmConfig, RunConfig, RunOptions, entry
+from geoact.config import REGISTRY, AlgorithmConfig, RunConfig, RunOptions, entry, option_values
 from geoact.environments import EnvFactory
 from geoact.errors import InputError
 from geoact.runtime import Policy
@@ -74,11 +74,12 @@ class Agent:
             env_given=source.given,
             algorithm=self.algorithm,
             settings=config if config is not None else entry(self.algorithm).config,
-            **{field.name: getattr(options, field.name) for field in dataclasses.fields(options)},
+            **option_values(options),
         )
         self._runs_dir = Path(runs_dir) if runs_dir is not None else None
         self._session: Session | None = None
         self._run: Path | None = None
+        self._accept_loss = False
         self._rng = np.random.default_rng(options.seed)
         self._policy: Policy | None = None
         self._space: gym.Space[Any] | None = None
@@ -90,28 +91,39 @@ class Agent:
         """Whether the last `learn` collected all that it was asked for; False where a callback stopped it."""
 
     @classmethod
-    def of_policy(cls, policy: Policy, env: EnvSource | None = None) -> Self:
+    def of_policy(
+        cls, policy: Policy, env: EnvSource | None = None, eval_env: EnvSource | None = None
+    ) -> Self:
         """An agent that acts."""
-        agent = cls(env if env is not None else policy.spec.env)
+        agent = cls(env if env is not None else policy.spec.env, eval_env=eval_env)
         agent._policy = policy
-        agent._trusted = env is not None
-        if policy.spec.about.get("env_given") and env is None:
+        # A file may come from anyone: a name that would import a module is refused when it is used.
+        agent._trusted = env is not None or eval_env is not None
+        if policy.spec.about.get("env_given") and env is None and eval_env is None:
             agent._eval_factory = None  # its name does not make it
         return agent
 
     @classmethod
     def of_run(
-        cls, run: runs.Run, policy: Policy | None, env: EnvSource | None = None, trust: bool = True
+        cls,
+        run: runs.Run,
+        policy: Policy | None,
+        env: EnvSource | None = None,
+        eval_env: EnvSource | None = None,
+        accept_loss: bool = False,
+        trust: bool = True,
     ) -> Self:
         """An agent that acts as far as the run has got, and goes on with it where it has checkpoints."""
         config = run.config()
-        agent = cls(env if env is not None else config.env, config.settings)
+        agent = cls(env if env is not None else config.env, config.settings, eval_env=eval_env)
         if env is not None:
             agent._given = agent._config.env, agent._config.env_given
-        agent._config, agent._policy = config, policy
-        agent._trusted = trust or env is not None
+        agent._config, agent._policy, agent._accept_loss = config, policy, accept_loss
+        agent._trusted = trust or env is not None or eval_env is not None
         if config.env_given and env is None:
-            agent._factory = agent._eval_factory = None  # its name does not make it
+            agent._factory = None  # its name does not make it
+            if eval_env is None:
+                agent._eval_factory = None
         if checkpoints.checkpoint_folders(run.path) or policy is None:
             agent._run = run.path
         return agent
@@ -164,11 +176,13 @@ class Agent:
     def _ready(self, timesteps: int | None) -> Session:
         """A session with its environments open, that wants this many transitions more."""
         if self._session is None and self._run is not None:
-            run = self._run
-            session = sessions.resume(
-                run, factory=self._factory, eval_factory=self._eval_factory, env=self._given
+            session = self._session = sessions.resume(
+                self._run,
+                factory=self._factory,
+                eval_factory=self._eval_factory,
+                accept_loss=self._accept_loss,
+                env=self._given,
             )
-            self._session = session
         elif self._session is None:
             if self._policy is not None:
                 raise InputError(
@@ -355,24 +369,32 @@ def _agent_class(algorithm: str) -> type[Agent]:
     return cast(type[Agent], type(found.agent, (base,), namespace))
 
 
-def load(path: Path | str, env: EnvSource | None = None) -> Agent:
+def load(path: Path | str, env: EnvSource | None = None, eval_env: EnvSource | None = None) -> Agent:
     """An agent from a policy folder, which acts, or from a run directory, which can also go on learning.
 
-    `env`: the environment, where the name that the files have for it is not an id.
+    `env`: the environment, where the name that the files have for it is not an id. `eval_env`: where evaluations
+    are played, if not in environments like those of training.
     """
     policy = runtime.load(path)
     if (Path(path) / "run.json").is_file():
         run = runs.open_run(path)
-        return _agent_class(run.config().algorithm).of_run(run, policy, env, trust=False)
-    return _agent_class(policy.spec.algorithm).of_policy(policy, env)
+        return _agent_class(run.config().algorithm).of_run(run, policy, env, eval_env, trust=False)
+    return _agent_class(policy.spec.algorithm).of_policy(policy, env, eval_env)
 
 
-def resume(path: Path | str, env: EnvSource | None = None) -> Agent:
+def resume(
+    path: Path | str,
+    env: EnvSource | None = None,
+    eval_env: EnvSource | None = None,
+    *,
+    accept_loss: bool = False,
+) -> Agent:
     """An agent that goes on with a run, exactly where its newest checkpoint is: `geoact.resume(path).learn()`.
 
-    `env`: the environment, where the run's name for it is not an id.
+    `env` and `eval_env` as for `load`. `accept_loss`: go on, not exactly, where rows of the replay are damaged in
+    every checkpoint.
     """
     run = runs.open_run(path)
     with_policy = (run.policy_path / "policy.json").is_file()
     policy = runtime.load(run.path) if with_policy else None
-    return _agent_class(run.config().algorithm).of_run(run, policy, env)
+    return _agent_class(run.config().algorithm).of_run(run, policy, env, eval_env, accept_loss)

@@ -8,9 +8,8 @@ import sys
 
 import geoact
 from geoact import commands
-from geoact.errors import InputError, TrainingFailed
+from geoact.errors import STOPPED, InputError, TrainingFailed
 
-STOPPED = 130
 SHELLS = ("bash", "zsh", "tcsh")
 
 

@@ -25,6 +25,8 @@ Aggregate = Literal["min", "mean", "one"]
 
 NORMALIZED_BOUND = 10.0
 """Normalised observations and rewards are clipped to this."""
+SEED_END = 2**32
+"""Seeds are below this: some simulators take no larger ones."""
 
 
 @dataclass(frozen=True)
@@ -518,8 +520,14 @@ class RunOptions:
         )
         not_negative(self, "checkpoint_minutes", "threads", "evaluations")
         require(
-            0 <= self.seed < 2**32, f"seed must be a whole number from 0 to {2**32 - 1:,}, got {self.seed}"
+            0 <= self.seed < SEED_END,
+            f"seed must be a whole number from 0 to {SEED_END - 1:,}, got {self.seed}",
         )
+
+
+def option_values(options: RunOptions) -> dict[str, Any]:
+    """The values of a run's options, also of a whole RunConfig."""
+    return {field.name: getattr(options, field.name) for field in dataclasses.fields(RunOptions)}
 
 
 @dataclass(frozen=True)

@@ -174,6 +174,24 @@ def critic_step(
     return CriticStep(critics, optimizer_state, value, metrics)
 
 
+def td_step(
+    critics: Critics,
+    target: Critics,
+    optimizer_state: optax.OptState,
+    optimizer: optax.GradientTransformation,
+    batch: Batch,
+    next_action: Array,
+    penalty: Array | float,
+    config: OffPolicyConfig,
+    key: Array,
+) -> CriticStep:
+    """One gradient step towards `y`, for an action at the next state and what is taken off its value there."""
+    subset_key, dropout_key = jax.random.split(jax.random.fold_in(key, 1))
+    next_value = target_value(target, batch.next_obs, next_action, config.critic, subset_key)
+    y = td_target(batch, next_value - penalty, config.gamma)
+    return critic_step(critics, optimizer_state, optimizer, batch, y, dropout_key)
+
+
 def critic_optimizer(config: OffPolicyConfig) -> optax.GradientTransformation:
     """Adam, with decoupled weight decay where it is asked for."""
     if config.weight_decay:

@@ -4,6 +4,9 @@
 `TrainingFailed` means a run that had started could not go on: it is marked failed, exit code 1.
 """
 
+STOPPED = 130
+"""Exit code of a process that was asked to stop; what it did is saved and can go on."""
+
 
 class InputError(ValueError):
     """What was given cannot be used; the message says what was expected and what to do."""

@@ -169,9 +169,8 @@ def geometric_outputs(
         scale = head.scale_max * nn.sigmoid(raw) if bounded else nn.softplus(raw)
     if not noisy:
         return GeometricOutput(direction, None, None, scale)
-    if (
-        head.concentration == "fixed"
-    ):  # kappa is the weight's logit, so that w = sigmoid(kappa) holds here too
+    if head.concentration == "fixed":
+        # kappa is the weight's logit, so that w = sigmoid(kappa) holds here too
         kappa, weight = math.log(head.weight) - math.log1p(-head.weight), head.weight
         return GeometricOutput(direction, kappa, weight, scale)
     raw = nn.linear(params, "concentration.1", inner)
@@ -204,6 +203,11 @@ def _geometric(
 # Gaussian squashed by tanh
 
 
+def gaussian_point(nn: Operations, mean: Array, log_std: Array, noise: Array) -> Array:
+    """A Gaussian's value for given standard normal noise."""
+    return mean + nn.exp(log_std) * noise
+
+
 @dataclass(frozen=True)
 class TanhGaussianHead:
     """How SAC's policy turns network outputs into an action; stored in its policy file."""
@@ -227,7 +231,7 @@ def _before_tanh(
     if noise is None:
         return nn.linear(params, "mean", x)
     mean, log_std = tanh_gaussian_outputs(nn, head, params, x)
-    return mean + nn.exp(log_std) * noise
+    return gaussian_point(nn, mean, log_std, noise)
 
 
 def _tanh_gaussian(
@@ -270,7 +274,7 @@ def _gaussian(
     nn: Operations, head: GaussianHead, params: Params, x: Array, noise: Array | None, action_dim: int
 ) -> Array:
     mean = nn.linear(params, "mean", x)
-    return mean if noise is None else mean + nn.exp(params["log_std"]) * noise
+    return mean if noise is None else gaussian_point(nn, mean, params["log_std"], noise)
 
 
 # The kinds by name

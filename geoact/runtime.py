@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from geoact import __version__, checks, policies
+from geoact.config import entry
 from geoact.errors import FileFormatError, InputError
 from geoact.policies import KINDS, SMALLEST_SQUARE, NetworkConfig, Params
 from geoact.storage import files
@@ -273,6 +274,10 @@ def _read_spec(folder: Path, data: dict[str, Any]) -> PolicySpec:
     kind = data.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:
         raise FileFormatError(f"{where}: {checks.unknown('kind of policy', str(kind)[:40], list(KINDS))}")
+    try:
+        entry(str(data.get("algorithm"))[:40])
+    except InputError as error:
+        raise FileFormatError(f"{where}: {error}") from None
     try:
         low, high = (tuple(float(x) for x in data[name]) for name in ("action_low", "action_high"))
         if not checks.fits(data["obs_dim"], int) or data["obs_dim"] < 1:

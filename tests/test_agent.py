@@ -205,6 +205,14 @@ def test_evaluations_are_played_where_they_are_asked_for(tmp_path):
     assert max(row.get("charts/episodic_return", 0.0) for row in rows_of(agent)) <= 15.0
     assert agent.evaluate(2).returns.min() >= 1000.0
 
+    assert agent.run_path is not None
+    for again in (geoact.load, geoact.resume):  # where the run goes on, evaluations stay where they were
+        other = again(agent.run_path, env=Training, eval_env=Evaluating)
+        assert other.evaluate(1).returns.min() >= 1000.0
+        other.learn(40)
+        assert [row["eval/return_mean"] for row in rows_of(other) if "eval/return_mean" in row][-1] >= 1000.0
+        assert rows_of(other)[-1]["step"] > rows_of(agent)[-1]["step"] - 80
+
 
 def test_an_environment_of_ones_own_is_stepped_alone():
     env = Reach()

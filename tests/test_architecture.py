@@ -160,6 +160,15 @@ def cycles(edges: dict[str, set[str]]) -> list[list[str]]:
     return found
 
 
+def test_every_module_has_its_test_file():
+    """In the room of the same name; a leading or trailing underscore of a module's name is left out."""
+    tests = Path(__file__).parent
+    for path in MODULES.values():
+        if path.stem not in ("__init__", "__main__"):
+            expected = tests / path.relative_to(PACKAGE).with_name(f"test_{path.stem.strip('_')}.py")
+            assert expected.is_file(), f"{path.name} has no {expected.relative_to(tests.parent)}"
+
+
 @pytest.mark.parametrize("what", ["modules", "rooms"])
 def test_there_is_no_cycle(what: str):
     edges: dict[str, set[str]] = {}

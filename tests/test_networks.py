@@ -55,14 +55,14 @@ def test_gradients_of_a_product_are_those_of_plain_differentiation(fan_out: int)
     keys = jax.random.split(jax.random.key(3), 4)
     weight = jax.random.normal(keys[0], (fan_out, 7))
     inputs = jax.random.normal(keys[1], (9, 5)), jax.random.normal(keys[2], (9, 2))
-    slope = jax.random.normal(keys[3], (9, fan_out))
+    cotangent = jax.random.normal(keys[3], (9, fan_out))
 
     def plain(weight, *inputs):
         return jnp.concatenate(inputs, axis=-1) @ weight.T
 
     ours, theirs = jax.vjp(product, weight, *inputs), jax.vjp(plain, weight, *inputs)
     np.testing.assert_array_equal(ours[0], theirs[0])
-    for gradient, expected in zip(ours[1](slope), theirs[1](slope), strict=True):
+    for gradient, expected in zip(ours[1](cotangent), theirs[1](cotangent), strict=True):
         np.testing.assert_allclose(gradient, expected, rtol=1e-5, atol=1e-5)
 
 

@@ -270,13 +270,12 @@ def test_an_unknown_kind_is_refused(tmp_path: Path) -> None:
         runtime.load(folder)
 
 
-def test_a_policy_of_an_unknown_algorithm_acts_but_is_nobodys_agent(tmp_path: Path) -> None:
-    """It never becomes a GAC agent."""
-    policy = geometric(DEFAULT)
-    folder = rewrite(policy.save(tmp_path / "policy"), algorithm="gca")
-    np.testing.assert_array_equal(runtime.load(folder)(np.ones(5)), policy(np.ones(5)))
-    with pytest.raises(InputError, match="unknown algorithm 'gca': did you mean gac"):
-        geoact.load(folder)
+@pytest.mark.parametrize("load", [runtime.load, geoact.load])
+def test_an_unknown_algorithm_is_refused(load: Any, tmp_path: Path) -> None:
+    """It is never read as GAC, whatever its kind of policy is."""
+    folder = rewrite(geometric(DEFAULT).save(tmp_path / "policy"), algorithm="gca")
+    with pytest.raises(FileFormatError, match="unknown algorithm 'gca': did you mean gac"):
+        load(folder)
 
 
 @pytest.mark.parametrize(

@@ -15,15 +15,14 @@ bound and the values run away; and the critic sees the action that was executed,
 the replay, the target and the actor loss alike (`critic_action=raw` is the other choice).
 """
 
-import functools
-
 import jax
 import jax.numpy as jnp
 from jax import Array
 
 from geoact import critics, policies, sphere
-from geoact.algorithms.record import Algorithm, delayed, scan_updates, value_bound
-from geoact.algorithms.soft import SoftState, optimizers, start
+from geoact.algorithms import soft
+from geoact.algorithms.record import Algorithm, delayed, off_policy
+from geoact.algorithms.soft import SoftState
 from geoact.config import GACConfig
 from geoact.networks import JAX, Tensors, init_policy
 from geoact.policies import GeometricOutput
@@ -33,21 +32,21 @@ def build(config: GACConfig, obs_dim: int, action_dim: int) -> Algorithm:
     """GAC for a resolved configuration."""
     head = config.head()
     sphere_dim = action_dim + head.slack
-    adam = optimizers(config)
+    adam = soft.optimizers(config)
     offset = (config.target_entropy or 0.0) if config.center_entropy else 0.0
     if config.exploration == "entropy":
         sphere.entropy(jnp.zeros(1), sphere_dim)  # tabulate now, outside of any trace
 
     def init(key: Array) -> SoftState:
         actor_key, critic_key = jax.random.split(key)
-        actor = init_policy(actor_key, "geometric", head, config.actor, obs_dim, action_dim)
+        actor = init_policy(actor_key, config.kind, head, config.actor, obs_dim, action_dim)
         critic = critics.Critics(critic_key, obs_dim, action_dim, config.critic)
         last_metrics: dict[str, Array] = {}
         if config.policy_delay > 1:
             _, raw, outputs = sample(actor, jnp.zeros((1, obs_dim)), key)
             zero = jnp.zeros(())
             last_metrics = policy_metrics(zero, raw, outputs, zero)
-        return start(actor, critic, config, adam, last_metrics)
+        return soft.start(actor, critic, config, adam, last_metrics)
 
     def entropy(outputs: GeometricOutput) -> Array:
         """H(s).  # [batch]"""
@@ -89,47 +88,32 @@ def build(config: GACConfig, obs_dim: int, action_dim: int) -> Algorithm:
         return metrics
 
     def update_once(
-        state: SoftState, inputs: tuple[Array, Array]
-    ) -> tuple[SoftState, tuple[Array, dict[str, Array]]]:
-        rows, key = inputs
-        batch = critics.split_rows(rows, obs_dim, action_dim)
+        state: SoftState, batch: critics.Batch, key: Array
+    ) -> tuple[SoftState, Array, dict[str, Array]]:
         target_key, actor_key = jax.random.split(key)
-        subset_key, dropout_key = jax.random.split(jax.random.fold_in(key, 1))
 
         # Critics
         next_action, _, next_outputs = sample(state.actor, batch.next_obs, target_key)
-        next_value = critics.target_value(
-            state.target, batch.next_obs, next_action, config.critic, subset_key
-        )
-        y = critics.td_target(batch, next_value - penalty(next_outputs, state.log_alpha), config.gamma)
-        critic, critic_state, value, metrics = critics.critic_step(
-            state.critic, state.critic_optimizer, adam.critic, batch, y, dropout_key
-        )
-        target = critics.polyak(state.target, critic, config.tau)
-        state = state._replace(critic=critic, critic_optimizer=critic_state, target=target)
+        next_penalty = penalty(next_outputs, state.log_alpha)
+        state, value, metrics = soft.learn_critics(state, batch, next_action, next_penalty, config, adam, key)
 
         # Actor, and the weight of its entropy
         def actor_loss(actor: Tensors) -> tuple[Array, tuple[Array, GeometricOutput]]:
             action, raw, outputs = sample(actor, batch.obs, actor_key)
-            q = critics.actor_value(critic, batch.obs, action, config.critic)
+            q = critics.actor_value(state.critic, batch.obs, action, config.critic)
             return jnp.mean(penalty(outputs, state.log_alpha) - q), (raw, outputs)
 
         def learn_policy(state: SoftState) -> tuple[SoftState, dict[str, Array]]:
             (loss, (raw, outputs)), gradient = jax.value_and_grad(actor_loss, has_aux=True)(state.actor)
-            actor, actor_state = critics.descend(state.actor, gradient, state.actor_optimizer, adam.actor)
-            log_alpha, alpha_state = state.log_alpha, state.alpha_optimizer
+            surplus = None
             if config.exploration == "entropy":
                 assert config.target_entropy is not None
-                # alpha * (H - target), by its derivative with respect to log alpha
-                alpha_gradient = jnp.exp(log_alpha) * (jnp.mean(entropy(outputs)) - config.target_entropy)
-                log_alpha, alpha_state = critics.descend(log_alpha, alpha_gradient, alpha_state, adam.alpha)
-            state = state._replace(
-                actor=actor, actor_optimizer=actor_state, log_alpha=log_alpha, alpha_optimizer=alpha_state
-            )
-            return state, policy_metrics(loss, raw, outputs, log_alpha)
+                surplus = jnp.mean(entropy(outputs)) - config.target_entropy
+            state = soft.learn_policy(state, gradient, surplus, adam)
+            return state, policy_metrics(loss, raw, outputs, state.log_alpha)
 
-        state, learned = delayed(learn_policy, state, config.policy_delay, critic_state)
-        return state, (value, metrics | learned)
+        state, learned = delayed(learn_policy, state, config.policy_delay, state.critic_optimizer)
+        return state, value, metrics | learned
 
     def divergence_hint(metrics: dict[str, float]) -> str:
         hint = f" (mean kappa {metrics['policy/kappa']:.3g})"
@@ -137,12 +121,4 @@ def build(config: GACConfig, obs_dim: int, action_dim: int) -> Algorithm:
             hint += "; a free kappa makes -kappa a bonus without bound: use --concentration softplus"
         return hint
 
-    return Algorithm(
-        mode="off-policy",
-        init=init,
-        update=functools.partial(scan_updates, update_once),
-        policy=lambda state: state.actor,
-        value_bound=value_bound(config),
-        divergence_hint=divergence_hint,
-        replay_action=config.critic_action,
-    )
+    return off_policy(config, obs_dim, action_dim, init, update_once, divergence_hint, config.critic_action)

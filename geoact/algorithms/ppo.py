@@ -31,6 +31,8 @@ from geoact.critics import descend
 from geoact.networks import JAX, Tensors, gaussian_log_prob, init_layers
 from geoact.policies import NetworkConfig
 
+_ACT = policies.KINDS[PPOConfig.kind].act
+
 
 class PPOState(NamedTuple):
     """Everything that learns."""
@@ -76,16 +78,17 @@ def build(config: PPOConfig, obs_dim: int, action_dim: int) -> Algorithm:
 
     def init(key: Array) -> PPOState:
         actor_key, value_key = jax.random.split(key)
-        actor_layers = policies.layers("gaussian", config.head(), config.actor, obs_dim, action_dim)
+        actor_layers = policies.layers(config.kind, config.head(), config.actor, obs_dim, action_dim)
         actor = init_layers(actor_key, actor_layers, _gains(actor_layers, {"mean": 0.01}))
         actor["log_std"] = jnp.zeros(action_dim)
-        value_layers = policies.layers("gaussian", config.head(), value_config, obs_dim, 1)
+        value_layers = policies.layers(config.kind, config.head(), value_config, obs_dim, 1)
         value = init_layers(value_key, value_layers, _gains(value_layers, {"mean": 1.0}))
         return PPOState(actor, value, optimizer(0.0).init((actor, value)))
 
     def log_prob(actor: Tensors, obs: Array, action: Array) -> Array:
         """Log of an action's density.  # [batch]"""
-        mean = JAX.linear(actor, "mean", policies.hidden(JAX, config.actor, actor, obs))
+        x = policies.hidden(JAX, config.actor, actor, obs)
+        mean = _ACT(JAX, config.head(), actor, x, None, action_dim)
         log_std = jnp.broadcast_to(actor["log_std"], mean.shape)
         return gaussian_log_prob((action - mean) * jnp.exp(-log_std), log_std)
 
@@ -141,9 +144,8 @@ def build(config: PPOConfig, obs_dim: int, action_dim: int) -> Algorithm:
             (actor, value_network), optimizer_state = descend(networks, gradient, state.optimizer, adam)
             return PPOState(actor, value_network, optimizer_state), metrics
 
-        size = (
-            count // config.minibatches
-        )  # what does not divide is left out of a pass, another part each time
+        # What does not divide is left out of a pass, another part each time.
+        size = count // config.minibatches
         keys = jax.random.split(key, config.epochs)
         order = jax.vmap(lambda k: jax.random.permutation(k, count))(keys)[:, : size * config.minibatches]
         state, metrics = jax.lax.scan(step, state, order.reshape(-1, size))

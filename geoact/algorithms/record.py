@@ -9,6 +9,7 @@ import optax
 from jax import Array
 
 from geoact.config import NORMALIZED_BOUND, OffPolicyConfig, OnPolicyConfig
+from geoact.critics import Batch, split_rows
 
 State = Any
 """A pytree of arrays: parameters, targets, optimisers."""
@@ -66,16 +67,40 @@ def value_bound(config: OffPolicyConfig | OnPolicyConfig) -> Callable[[float], f
     return bound
 
 
-def scan_updates(
-    update_once: Callable[[Any, tuple[Array, Array]], tuple[Any, tuple[Array, dict[str, Array]]]],
-    state: Any,
-    rows: Array,
-    key: Array,
-) -> Learned:
-    """One gradient update for each batch of rows, with a key of its own; the metrics are those of the last."""
-    keys = jax.random.split(key, rows.shape[0])
-    state, (value, metrics) = jax.lax.scan(update_once, state, (rows, keys))
-    return Learned(state, value[-1], {name: values[-1] for name, values in metrics.items()})
+def off_policy(
+    config: OffPolicyConfig,
+    obs_dim: int,
+    action_dim: int,
+    init: Callable[[Array], State],
+    update_once: Callable[[Any, Batch, Array], tuple[Any, Array, dict[str, Array]]],
+    divergence_hint: Callable[[dict[str, float]], str] = lambda metrics: "",
+    replay_action: Literal["executed", "raw"] = "executed",
+) -> Algorithm:
+    """An algorithm that learns from replay, and whose state has the policy's tensors as `actor`.
+
+    `update_once` is one gradient update: (state, batch, key) -> state, mean value, metrics.
+    """
+
+    def once(state: State, inputs: tuple[Array, Array]) -> tuple[State, tuple[Array, dict[str, Array]]]:
+        rows, key = inputs
+        state, value, metrics = update_once(state, split_rows(rows, obs_dim, action_dim), key)
+        return state, (value, metrics)
+
+    def update(state: State, rows: Array, key: Array) -> Learned:
+        """One gradient update for each batch of rows, with a key of its own; the metrics are those of the last."""
+        keys = jax.random.split(key, rows.shape[0])
+        state, (value, metrics) = jax.lax.scan(once, state, (rows, keys))
+        return Learned(state, value[-1], {name: values[-1] for name, values in metrics.items()})
+
+    return Algorithm(
+        "off-policy",
+        init,
+        update,
+        lambda state: state.actor,
+        value_bound(config),
+        divergence_hint,
+        replay_action,
+    )
 
 
 PolicyState = TypeVar("PolicyState", bound=Any)

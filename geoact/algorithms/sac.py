@@ -9,7 +9,6 @@ every second one, and the density of the squashed Gaussian is in units of the bo
 entropy -d means the same whatever the environment's limits.
 """
 
-import functools
 import math
 
 import jax
@@ -17,8 +16,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from geoact import critics, policies
-from geoact.algorithms.record import Algorithm, delayed, scan_updates, value_bound
-from geoact.algorithms.soft import SoftState, optimizers, start
+from geoact.algorithms import soft
+from geoact.algorithms.record import Algorithm, delayed, off_policy
+from geoact.algorithms.soft import SoftState
 from geoact.config import SACConfig
 from geoact.networks import JAX, Tensors, gaussian_log_prob, init_policy
 
@@ -29,22 +29,22 @@ def build(config: SACConfig, obs_dim: int, action_dim: int) -> Algorithm:
     target_entropy = config.target_entropy
     offset = target_entropy if config.center_entropy else 0.0
     head = config.head()
-    adam = optimizers(config)
+    adam = soft.optimizers(config)
 
     def init(key: Array) -> SoftState:
         actor_key, critic_key = jax.random.split(key)
-        actor = init_policy(actor_key, "tanh-gaussian", head, config.actor, obs_dim, action_dim)
+        actor = init_policy(actor_key, config.kind, head, config.actor, obs_dim, action_dim)
         critic = critics.Critics(critic_key, obs_dim, action_dim, config.critic)
         zero = jnp.zeros(())
         last_metrics = policy_metrics(zero, zero, zero) if config.policy_delay > 1 else {}
-        return start(actor, critic, config, adam, last_metrics)
+        return soft.start(actor, critic, config, adam, last_metrics)
 
     def sample(actor: Tensors, obs: Array, key: Array) -> tuple[Array, Array]:
         """An action and the log of its density.  # [batch, action_dim], [batch]"""
         x = policies.hidden(JAX, config.actor, actor, obs)
         mean, log_std = policies.tanh_gaussian_outputs(JAX, head, actor, x)
         noise = jax.random.normal(key, mean.shape)
-        before = mean + jnp.exp(log_std) * noise
+        before = policies.gaussian_point(JAX, mean, log_std, noise)
         # log(1 - tanh(x)^2), in a form that does not cancel for large |x|
         log_derivative = 2.0 * (math.log(2.0) - before - jax.nn.softplus(-2.0 * before))
         return jnp.tanh(before), gaussian_log_prob(noise, log_std) - jnp.sum(log_derivative, axis=-1)
@@ -53,51 +53,28 @@ def build(config: SACConfig, obs_dim: int, action_dim: int) -> Algorithm:
         return {"losses/actor_loss": loss, "policy/entropy": entropy, "losses/alpha": jnp.exp(log_alpha)}
 
     def update_once(
-        state: SoftState, inputs: tuple[Array, Array]
-    ) -> tuple[SoftState, tuple[Array, dict[str, Array]]]:
-        rows, key = inputs
-        batch = critics.split_rows(rows, obs_dim, action_dim)
+        state: SoftState, batch: critics.Batch, key: Array
+    ) -> tuple[SoftState, Array, dict[str, Array]]:
         target_key, actor_key = jax.random.split(key)
-        subset_key, dropout_key = jax.random.split(jax.random.fold_in(key, 1))
         alpha = jnp.exp(state.log_alpha)
 
         # Critics
         next_action, next_log_prob = sample(state.actor, batch.next_obs, target_key)
-        next_value = critics.target_value(
-            state.target, batch.next_obs, next_action, config.critic, subset_key
-        )
-        y = critics.td_target(batch, next_value - alpha * (next_log_prob + offset), config.gamma)
-        critic, critic_state, value, metrics = critics.critic_step(
-            state.critic, state.critic_optimizer, adam.critic, batch, y, dropout_key
-        )
-        target = critics.polyak(state.target, critic, config.tau)
-        state = state._replace(critic=critic, critic_optimizer=critic_state, target=target)
+        next_penalty = alpha * (next_log_prob + offset)
+        state, value, metrics = soft.learn_critics(state, batch, next_action, next_penalty, config, adam, key)
 
         # Actor and temperature
         def actor_loss(actor: Tensors) -> tuple[Array, Array]:
             action, log_prob = sample(actor, batch.obs, actor_key)
-            q = critics.actor_value(critic, batch.obs, action, config.critic)
+            q = critics.actor_value(state.critic, batch.obs, action, config.critic)
             return jnp.mean(alpha * log_prob - q), -jnp.mean(log_prob)
 
         def learn_policy(state: SoftState) -> tuple[SoftState, dict[str, Array]]:
             (loss, entropy), gradient = jax.value_and_grad(actor_loss, has_aux=True)(state.actor)
-            actor, actor_state = critics.descend(state.actor, gradient, state.actor_optimizer, adam.actor)
-            # alpha * (entropy - target), by its derivative with respect to log alpha
-            log_alpha, alpha_state = critics.descend(
-                state.log_alpha, alpha * (entropy - target_entropy), state.alpha_optimizer, adam.alpha
-            )
-            state = state._replace(
-                actor=actor, actor_optimizer=actor_state, log_alpha=log_alpha, alpha_optimizer=alpha_state
-            )
-            return state, policy_metrics(loss, entropy, log_alpha)
+            state = soft.learn_policy(state, gradient, entropy - target_entropy, adam)
+            return state, policy_metrics(loss, entropy, state.log_alpha)
 
-        state, learned = delayed(learn_policy, state, config.policy_delay, critic_state)
-        return state, (value, metrics | learned)
+        state, learned = delayed(learn_policy, state, config.policy_delay, state.critic_optimizer)
+        return state, value, metrics | learned
 
-    return Algorithm(
-        mode="off-policy",
-        init=init,
-        update=functools.partial(scan_updates, update_once),
-        policy=lambda state: state.actor,
-        value_bound=value_bound(config),
-    )
+    return off_policy(config, obs_dim, action_dim, init, update_once)

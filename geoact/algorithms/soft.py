@@ -1,4 +1,4 @@
-"""What GAC and SAC share: the state of an actor-critic with a bonus whose weight alpha is tuned, and its optimisers."""
+"""What GAC and SAC share: the state of an actor-critic with a bonus whose weight alpha is tuned, and how it learns."""
 
 from typing import Any, NamedTuple
 
@@ -23,9 +23,8 @@ class SoftState(NamedTuple):
     actor_optimizer: optax.OptState
     critic_optimizer: optax.OptState
     alpha_optimizer: optax.OptState
-    last_metrics: dict[
-        str, Array
-    ]  # of the last policy update, for the updates between; empty without a delay
+    # Of the last policy update, for the updates between; empty without a delay.
+    last_metrics: dict[str, Array]
 
 
 class SoftOptimizers(NamedTuple):
@@ -60,4 +59,46 @@ def start(
         adam.critic.init(eqx.filter(critic, eqx.is_array)),
         adam.alpha.init(log_alpha),
         last_metrics,
+    )
+
+
+def learn_critics(
+    state: SoftState,
+    batch: critics.Batch,
+    next_action: Array,
+    next_penalty: Array | float,
+    config: GACConfig | SACConfig,
+    adam: SoftOptimizers,
+    key: Array,
+) -> tuple[SoftState, Array, dict[str, Array]]:
+    """The state after one step of the critics and of their target, with the mean value and the metrics."""
+    critic, optimizer, value, metrics = critics.td_step(
+        state.critic,
+        state.target,
+        state.critic_optimizer,
+        adam.critic,
+        batch,
+        next_action,
+        next_penalty,
+        config,
+        key,
+    )
+    target = critics.polyak(state.target, critic, config.tau)
+    return state._replace(critic=critic, critic_optimizer=optimizer, target=target), value, metrics
+
+
+def learn_policy(
+    state: SoftState, gradient: Tensors, surplus: Array | None, adam: SoftOptimizers
+) -> SoftState:
+    """The state after one step of the actor and, where there is a surplus (mean entropy - target), of alpha.
+
+    alpha descends `alpha * surplus`, by its derivative with respect to log alpha.
+    """
+    actor, actor_state = critics.descend(state.actor, gradient, state.actor_optimizer, adam.actor)
+    log_alpha, alpha_state = state.log_alpha, state.alpha_optimizer
+    if surplus is not None:
+        alpha_gradient = jnp.exp(log_alpha) * surplus
+        log_alpha, alpha_state = critics.descend(log_alpha, alpha_gradient, alpha_state, adam.alpha)
+    return state._replace(
+        actor=actor, actor_optimizer=actor_state, log_alpha=log_alpha, alpha_optimizer=alpha_state
     )

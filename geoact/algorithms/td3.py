@@ -7,7 +7,6 @@
 Hyperparameters are CleanRL's; noise is in units of the box [-1, 1].
 """
 
-import functools
 from typing import NamedTuple
 
 import equinox as eqx
@@ -17,11 +16,11 @@ import optax
 from jax import Array
 
 from geoact import critics, policies
-from geoact.algorithms.record import Algorithm, scan_updates, value_bound
+from geoact.algorithms.record import Algorithm, off_policy
 from geoact.config import TD3Config
 from geoact.networks import JAX, Tensors, init_policy
 
-_ACT = policies.KINDS["deterministic"].act
+_ACT = policies.KINDS[TD3Config.kind].act
 
 
 class TD3State(NamedTuple):
@@ -45,7 +44,7 @@ def build(config: TD3Config, obs_dim: int, action_dim: int) -> Algorithm:
 
     def init(key: Array) -> TD3State:
         actor_key, critic_key = jax.random.split(key)
-        actor = init_policy(actor_key, "deterministic", head, config.actor, obs_dim, action_dim)
+        actor = init_policy(actor_key, config.kind, head, config.actor, obs_dim, action_dim)
         critic = critics.Critics(critic_key, obs_dim, action_dim, config.critic)
         return TD3State(
             actor,
@@ -63,22 +62,23 @@ def build(config: TD3Config, obs_dim: int, action_dim: int) -> Algorithm:
         return _ACT(JAX, head, actor, policies.hidden(JAX, config.actor, actor, obs), None, action_dim)
 
     def update_once(
-        state: TD3State, inputs: tuple[Array, Array]
-    ) -> tuple[TD3State, tuple[Array, dict[str, Array]]]:
-        rows, key = inputs
-        batch = critics.split_rows(rows, obs_dim, action_dim)
-        subset_key, dropout_key = jax.random.split(jax.random.fold_in(key, 1))
+        state: TD3State, batch: critics.Batch, key: Array
+    ) -> tuple[TD3State, Array, dict[str, Array]]:
 
         # Critics
         noise = config.policy_noise * jax.random.normal(key, batch.action.shape)
         noise = jnp.clip(noise, -config.noise_clip, config.noise_clip)
         next_action = jnp.clip(act(state.target_actor, batch.next_obs) + noise, -1.0, 1.0)
-        next_value = critics.target_value(
-            state.target, batch.next_obs, next_action, config.critic, subset_key
-        )
-        y = critics.td_target(batch, next_value, config.gamma)
-        critic, critic_state, value, metrics = critics.critic_step(
-            state.critic, state.critic_optimizer, critic_adam, batch, y, dropout_key
+        critic, critic_state, value, metrics = critics.td_step(
+            state.critic,
+            state.target,
+            state.critic_optimizer,
+            critic_adam,
+            batch,
+            next_action,
+            0.0,
+            config,
+            key,
         )
         state = state._replace(critic=critic, critic_optimizer=critic_state, updates=state.updates + 1)
 
@@ -99,12 +99,6 @@ def build(config: TD3Config, obs_dim: int, action_dim: int) -> Algorithm:
 
         due = state.updates % config.policy_delay == 0
         state = jax.lax.cond(due, learn_policy, lambda same: same, state)
-        return state, (value, metrics | {"losses/actor_loss": state.actor_loss})
+        return state, value, metrics | {"losses/actor_loss": state.actor_loss}
 
-    return Algorithm(
-        mode="off-policy",
-        init=init,
-        update=functools.partial(scan_updates, update_once),
-        policy=lambda state: state.actor,
-        value_bound=value_bound(config),
-    )
+    return off_policy(config, obs_dim, action_dim, init, update_once)

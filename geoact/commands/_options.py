@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from tyro.conf import Positional, arg
 
 from geoact.commands._arguments import Known
-from geoact.config import REGISTRY
+from geoact.config import REGISTRY, SEED_END
 from geoact.errors import InputError
 
 Score = Literal["eval", "training"]
@@ -18,9 +18,6 @@ Runs = Annotated[tuple[Path, ...], Positional, arg(metavar="RUN ...", help_behav
 
 RunsDir = Annotated[Path, arg(aliases=("--runs",))]
 """Where runs are read from; `--runs` is its older name."""
-
-SEEDS = 2**32
-"""Seeds of single episodes are below this: some simulators take no larger ones."""
 
 
 @dataclass(frozen=True)
@@ -69,5 +66,5 @@ def check_episodes(episodes: int, seed: int) -> None:
 
 def check_seed(seed: int, count: int = 1) -> None:
     """Refuse a seed that a simulator would refuse, among `count` in a row."""
-    if not 0 <= seed <= SEEDS - count:
-        raise InputError(f"seed must be between 0 and {SEEDS - count}, got {seed}")
+    if not 0 <= seed <= SEED_END - count:
+        raise InputError(f"seed must be between 0 and {SEED_END - count}, got {seed}")

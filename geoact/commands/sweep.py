@@ -7,9 +7,7 @@ from typing import Annotated, Literal
 from tyro.conf import Positional, arg
 
 from geoact.commands._console import unbreakable
-from geoact.errors import InputError
-
-STOPPED = 130
+from geoact.errors import STOPPED, InputError
 
 
 @dataclass(frozen=True)

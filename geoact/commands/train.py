@@ -14,8 +14,8 @@ from geoact.commands import _arguments
 from geoact.commands._arguments import Flags
 from geoact.commands._console import agrees, unbreakable
 from geoact.commands._options import Algorithm
-from geoact.config import REGISTRY, AlgorithmConfig, GACConfig, RunConfig, RunOptions, defaults
-from geoact.errors import InputError, TrainingFailed
+from geoact.config import REGISTRY, AlgorithmConfig, GACConfig, RunConfig, RunOptions, defaults, option_values
+from geoact.errors import STOPPED, InputError, TrainingFailed
 from geoact.experiments import run_file
 from geoact.experiments.run_file import RunFile
 
@@ -26,9 +26,6 @@ CONFIG_HELP = (
     "Start from the configuration in this file: the run.json of a run, or TOML as --print-config writes it. Other "
     "options change it."
 )
-
-STOPPED = 130
-"""Exit code of a run that was stopped and can go on."""
 
 
 @dataclass(frozen=True)
@@ -60,9 +57,7 @@ class Train(RunOptions):
     def config(self) -> RunConfig:
         """The run that these options describe."""
         settings = self.settings if self.settings is not None else defaults(self.algorithm)
-        return RunConfig(
-            env=self.env, algorithm=self.algorithm, settings=settings, **run_file.option_values(self)
-        )
+        return RunConfig(env=self.env, algorithm=self.algorithm, settings=settings, **option_values(self))
 
 
 def run(options: Train) -> int:
@@ -182,7 +177,7 @@ def parse(argv: list[str]) -> Train:
 
 def read(argv: list[str], algorithm: str, settings: AlgorithmConfig, file: RunFile | None = None) -> Train:
     """Parse, with the settings and the file's options as defaults."""
-    start = Train("", algorithm=algorithm, **run_file.option_values(file.options if file else RunOptions()))
+    start = Train("", algorithm=algorithm, **option_values(file.options if file else RunOptions()))
     env = file.env if file is not None and file.env is not None else tyro.MISSING
     object.__setattr__(start, "env", env)  # tyro's word for what must be given is no environment
 

@@ -16,6 +16,8 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from geoact import __version__, runtime
 from geoact.checks import differences
 from geoact.config import RunConfig, defaults
@@ -41,18 +43,24 @@ class Results:
     libraries: dict[str, str | None]
 
     @property
+    def mean(self) -> float:
+        return float(np.mean(self.returns))
+
+    @property
+    def std(self) -> float:
+        return float(np.std(self.returns))
+
+    @property
     def summary(self) -> str:
         """`mean +/- std`, as the hub's leaderboards read it."""
-        mean, std = runs.summarize(self.returns)
-        return f"{mean:.2f} +/- {std:.2f}"
+        return f"{self.mean:.2f} +/- {self.std:.2f}"
 
     def to_json(self, spec: PolicySpec) -> dict[str, Any]:
-        mean, std = runs.summarize(self.returns)
         return {
             "env_id": spec.env,
             "algorithm": spec.algorithm,
-            "mean_reward": mean,
-            "std_reward": std,
+            "mean_reward": self.mean,
+            "std_reward": self.std,
             "n_eval_episodes": len(self.returns),
             "is_deterministic": True,
             "seeds": list(range(self.seed, self.seed + len(self.returns))),

@@ -32,7 +32,7 @@ TOLERANCE = 1e-4
 1e-6; but normalising a short vector magnifies the rounding of float32, and of 10,000 some are short."""
 
 
-class Recorder:
+class Graph:
     """Nodes and constants being collected while a policy acts on symbols."""
 
     def __init__(self) -> None:
@@ -60,23 +60,23 @@ class Recorder:
 class Symbol:
     """A tensor of the graph; arithmetic on it is recorded."""
 
-    recorder: Recorder
+    graph: Graph
     name: str
 
     def __add__(self, other: "Symbol | float") -> "Symbol":
-        return self.recorder.op("Add", self, other)
+        return self.graph.op("Add", self, other)
 
     def __sub__(self, other: "Symbol | float") -> "Symbol":
-        return self.recorder.op("Sub", self, other)
+        return self.graph.op("Sub", self, other)
 
     def __rsub__(self, other: float) -> "Symbol":
-        return self.recorder.op("Sub", other, self)
+        return self.graph.op("Sub", other, self)
 
     def __mul__(self, other: "Symbol | float") -> "Symbol":
-        return self.recorder.op("Mul", self, other)
+        return self.graph.op("Mul", self, other)
 
     def __truediv__(self, other: "Symbol | float") -> "Symbol":
-        return self.recorder.op("Div", self, other)
+        return self.graph.op("Div", self, other)
 
     __radd__, __rmul__ = __add__, __mul__
 
@@ -85,48 +85,48 @@ class OnnxOperations:
     """The operations of `geoact.policies`, recorded as ONNX nodes."""
 
     def linear(self, params: Params, name: str, x: Symbol) -> Symbol:
-        return x.recorder.op("Gemm", x, params[f"{name}.weight"], params[f"{name}.bias"], transB=1)
+        return x.graph.op("Gemm", x, params[f"{name}.weight"], params[f"{name}.bias"], transB=1)
 
     def relu(self, x: Symbol) -> Symbol:
-        return x.recorder.op("Relu", x)
+        return x.graph.op("Relu", x)
 
     def tanh(self, x: Symbol) -> Symbol:
-        return x.recorder.op("Tanh", x)
+        return x.graph.op("Tanh", x)
 
     def elu(self, x: Symbol) -> Symbol:
-        return x.recorder.op("Elu", x)
+        return x.graph.op("Elu", x)
 
     def silu(self, x: Symbol) -> Symbol:
         return x * self.sigmoid(x)
 
     def sigmoid(self, x: Symbol) -> Symbol:
-        return x.recorder.op("Sigmoid", x)
+        return x.graph.op("Sigmoid", x)
 
     def softplus(self, x: Symbol) -> Symbol:
-        return x.recorder.op("Softplus", x)
+        return x.graph.op("Softplus", x)
 
     def exp(self, x: Symbol) -> Symbol:
-        return x.recorder.op("Exp", x)
+        return x.graph.op("Exp", x)
 
     def at_most(self, x: Symbol, bound: float) -> Symbol:
-        return x.recorder.op("Min", x, bound)
+        return x.graph.op("Min", x, bound)
 
     def clip(self, x: Symbol, low: float, high: float) -> Symbol:
-        return x.recorder.op("Clip", x, low, high)
+        return x.graph.op("Clip", x, low, high)
 
     def first(self, x: Symbol, count: int) -> Symbol:
-        ends = (x.recorder.constant([number], np.int64) for number in (0, count, 1))
-        return x.recorder.op("Slice", x, *ends)
+        ends = (x.graph.constant([number], np.int64) for number in (0, count, 1))
+        return x.graph.op("Slice", x, *ends)
 
     def normalize(self, v: Symbol) -> Symbol:
-        op = v.recorder.op
+        op = v.graph.op
         squared = op("ReduceSumSquare", v, axes=[1], keepdims=1)
         is_direction = op("Greater", squared, SMALLEST_SQUARE)
         norm = op("Sqrt", op("Where", is_direction, squared, 1.0))
         return op("Where", is_direction, v / norm, 0.0)
 
     def layer_norm(self, x: Symbol) -> Symbol:
-        op = x.recorder.op
+        op = x.graph.op
         centered = x - op("ReduceMean", x, axes=[1], keepdims=1)
         return centered / op("Sqrt", op("ReduceMean", centered * centered, axes=[1], keepdims=1) + 1e-5)
 
@@ -134,22 +134,22 @@ class OnnxOperations:
 ONNX = OnnxOperations()
 
 
-def trace(policy: Policy, recorder: Recorder, stochastic: bool) -> Symbol:
+def trace(policy: Policy, graph: Graph, stochastic: bool) -> Symbol:
     """Let the policy act on symbols: the action in the environment's units, within its limits."""
     spec, kind = policy.spec, KINDS[policy.spec.kind]
-    params = {name: recorder.constant(tensor, name=name) for name, tensor in policy.tensors.items()}
-    obs: Symbol = Symbol(recorder, "observation")
+    params = {name: graph.constant(tensor, name=name) for name, tensor in policy.tensors.items()}
+    obs: Symbol = Symbol(graph, "observation")
     if spec.obs_clip is not None:
         obs = policies.normalized_obs(ONNX, params, obs, spec.obs_clip)
-    noise = Symbol(recorder, "noise") if stochastic else None
+    noise = Symbol(graph, "noise") if stochastic else None
     if noise is not None and kind.sphere_noise:
         noise = ONNX.normalize(noise)
     hidden = policies.hidden(ONNX, spec.network, params, obs)
     raw = kind.act(ONNX, spec.head, params, hidden, noise, spec.action_dim)
     low, high = np.asarray(spec.action_low, np.float32), np.asarray(spec.action_high, np.float32)
-    scaled = raw * recorder.constant((high - low) / 2) + recorder.constant((high + low) / 2)
-    above = recorder.op("Max", scaled, recorder.constant(low))
-    return recorder.op("Min", above, recorder.constant(high), output="action")
+    scaled = raw * graph.constant((high - low) / 2) + graph.constant((high + low) / 2)
+    above = graph.op("Max", scaled, graph.constant(low))
+    return graph.op("Min", above, graph.constant(high), output="action")
 
 
 def onnx_model(policy: Policy, stochastic: bool = False) -> Any:
@@ -160,7 +160,7 @@ def onnx_model(policy: Policy, stochastic: bool = False) -> Any:
     except ImportError:
         raise InputError("export to ONNX needs an extra: pip install 'geoact[onnx]'") from None
     spec = policy.spec
-    graph = Recorder()
+    graph = Graph()
     trace(policy, graph, stochastic)
     used = {name for node in graph.nodes for name in node.input}
     inputs = {"observation": spec.obs_dim}

@@ -18,9 +18,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Literal
 
-from geoact.errors import FileFormatError, InputError
+from geoact.errors import STOPPED, FileFormatError, InputError
 from geoact.experiments.plan import PlannedRun
-from geoact.experiments.worker import STOPPED
 from geoact.machine import available_cores
 from geoact.storage import runs
 

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from geoact.checks import fits, spell
-from geoact.config import AlgorithmConfig, RunConfig, RunOptions, defaults, unknown
+from geoact.config import AlgorithmConfig, RunConfig, RunOptions, defaults, option_values, unknown
 from geoact.errors import InputError
 from geoact.experiments import toml_file
 from geoact.storage import files
@@ -55,11 +55,6 @@ class RunFile:
         )
 
 
-def option_values(options: RunOptions) -> dict[str, Any]:
-    """The values of everything that can be chosen about a run besides its environment and algorithm."""
-    return {field.name: getattr(options, field.name) for field in dataclasses.fields(RunOptions)}
-
-
 def read(path: Path) -> RunFile:
     """A TOML file, a run.json, or the directory of a run."""
     if path.is_dir():
@@ -85,8 +80,7 @@ def _read_json(path: Path) -> RunFile:
             f"{path}: that run was trained on {run.env_given}, which cannot be made from its name: train in Python, or "
             "start from a TOML file (geoact train ENV --print-config)"
         )
-    options = RunOptions(**{field.name: getattr(run, field.name) for field in dataclasses.fields(RunOptions)})
-    return RunFile(run.env, run.algorithm, options, run.settings, resolved=True)
+    return RunFile(run.env, run.algorithm, RunOptions(**option_values(run)), run.settings, resolved=True)
 
 
 def _read_toml(path: Path) -> RunFile:

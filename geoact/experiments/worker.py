@@ -14,10 +14,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from geoact.errors import STOPPED, InputError, TrainingFailed
+
 if TYPE_CHECKING:
     from geoact.storage.runs import Run
-
-STOPPED = 130
 
 
 def pin(core: int) -> None:
@@ -46,7 +46,6 @@ def work(path: Path) -> int:
     from geoact.training import backend
 
     backend.set_threads(1)
-    from geoact.errors import InputError, TrainingFailed
     from geoact.storage.runs import open_run
     from geoact.training import session as training
 

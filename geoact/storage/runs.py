@@ -18,12 +18,10 @@ import importlib.metadata
 import json
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
-
-import numpy as np
 
 from geoact import __version__
 from geoact.config import RunConfig
@@ -301,8 +299,3 @@ def best_evaluation(rows: list[dict[str, Any]]) -> tuple[float, int] | None:
     """The highest mean return of an evaluation and the step it was reached at."""
     scores = [(row["eval/return_mean"], row["step"]) for row in rows if "eval/return_mean" in row]
     return max(scores, key=lambda score: score[0]) if scores else None
-
-
-def summarize(values: Sequence[float]) -> tuple[float, float]:
-    """Mean and standard deviation over episodes."""
-    return float(np.mean(values)), float(np.std(values))

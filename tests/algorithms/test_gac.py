@@ -87,29 +87,29 @@ def test_losses_are_the_papers_equations(settings):
         if config.normalize_mixture:
             v /= np.linalg.norm(v, axis=-1, keepdims=True)
         chosen = np.asarray(out.scale) * v[:, :ACTION]
-        price = np.zeros(len(observation))
+        penalty = np.zeros(len(observation))
         if config.exploration == "kappa":
-            price = np.asarray(out.kappa)[:, 0]
+            penalty = np.asarray(out.kappa)[:, 0]
         if config.exploration == "entropy":  # alpha starts at 1
-            price = -sphere.entropy_exact(np.asarray(out.kappa)[:, 0], ACTION + config.head().slack)
-            price -= 4.5 if config.center_entropy else 0.0
-        return (np.clip(chosen, -1, 1) if config.critic_action == "executed" else chosen), price
+            penalty = -sphere.entropy_exact(np.asarray(out.kappa)[:, 0], ACTION + config.head().slack)
+            penalty -= 4.5 if config.center_entropy else 0.0
+        return (np.clip(chosen, -1, 1) if config.critic_action == "executed" else chosen), penalty
 
-    next_action, next_price = play(next_obs, target_key)
+    next_action, next_penalty = play(next_obs, target_key)
     q_next = np.minimum(
         *(np.asarray(q) for q in state.target(jnp.asarray(next_obs), jnp.asarray(next_action)))
     )
-    y = reward[:, 0] + 0.99 * (1 - terminated[:, 0]) * (q_next - next_price)
+    y = reward[:, 0] + 0.99 * (1 - terminated[:, 0]) * (q_next - next_penalty)
     first, second = (np.asarray(q) for q in state.critic(jnp.asarray(obs), jnp.asarray(action)))
     critic_loss = np.mean((first - y) ** 2) + np.mean((second - y) ** 2)
-    chosen, price = play(obs, actor_key)
+    chosen, penalty = play(obs, actor_key)
 
     updated, value, metrics = jax.jit(algorithm.update)(state, jnp.asarray(data), key)
     np.testing.assert_allclose(metrics["losses/qf_loss"], critic_loss, rtol=2e-4)
     np.testing.assert_allclose(value, (first.mean() + second.mean()) / 2, rtol=2e-4, atol=1e-6)
     # The actor is judged by the critic after its step.
     q = np.minimum(*(np.asarray(v) for v in updated.critic(jnp.asarray(obs), jnp.asarray(chosen))))
-    np.testing.assert_allclose(metrics["losses/actor_loss"], np.mean(price - q), rtol=2e-4, atol=1e-5)
+    np.testing.assert_allclose(metrics["losses/actor_loss"], np.mean(penalty - q), rtol=2e-4, atol=1e-5)
     # Adam's first step has the size of the learning rate, wherever there is a gradient.
     before, after = (critic.members[0].layers[0].weight for critic in (state.critic, updated.critic))
     moved = np.abs(np.asarray(after - before))

@@ -116,16 +116,16 @@ def test_one_minibatch_by_hand():
     np.testing.assert_allclose(metrics["losses/policy_loss"], expected, rtol=1e-3, atol=1e-5)
     np.testing.assert_allclose(metrics["losses/approx_kl"], np.mean(ratio - 1 - np.log(ratio)), rtol=1e-3)
     np.testing.assert_allclose(metrics["losses/clipfrac"], np.mean(np.abs(ratio - 1) > 0.2), atol=1e-6)
-    new, goal = output(after.value, obs)[:, 0], advantage + value
+    new, target = output(after.value, obs)[:, 0], advantage + value
     near = value + np.clip(new - value, -0.2, 0.2)
     assert (near != new).any()
-    expected = np.mean((near - goal) ** 2)
+    expected = np.mean((near - target) ** 2)
     np.testing.assert_allclose(metrics["losses/value_loss"], expected, rtol=1e-3)
     np.testing.assert_allclose(
         first_metrics["losses/entropy"], ACTION * 0.5 * np.log(2 * np.pi * np.e), rtol=1e-5
     )
     np.testing.assert_allclose(
-        metrics["losses/explained_variance"], 1 - np.var(advantage) / np.var(goal), rtol=1e-3, atol=1e-4
+        metrics["losses/explained_variance"], 1 - np.var(advantage) / np.var(target), rtol=1e-3, atol=1e-4
     )
     np.testing.assert_allclose(first_value, value.mean(), rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(mean_value, new.mean(), rtol=1e-3, atol=1e-5)

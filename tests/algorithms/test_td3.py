@@ -42,9 +42,9 @@ def test_one_update_by_hand():
     obs, action = data[0, :, :OBS], data[0, :, OBS : OBS + ACTION]
     reward, terminated, next_obs = data[0, :, OBS + ACTION], data[0, :, OBS + ACTION + 1], data[0, :, -OBS:]
     noise = np.asarray(jax.random.normal(jax.random.split(key, 1)[0], (8, ACTION)))
-    blur = np.clip(noise, -0.5, 0.5)
-    assert (np.abs(blur) == 0.5).any()
-    next_action = np.clip(act(state.target_actor, next_obs) + blur, -1.0, 1.0)
+    policy_noise = np.clip(noise, -0.5, 0.5)
+    assert (np.abs(policy_noise) == 0.5).any()
+    next_action = np.clip(act(state.target_actor, next_obs) + policy_noise, -1.0, 1.0)
     assert (np.abs(next_action) == 1.0).any()
     y = reward + 0.99 * (1 - terminated) * np.minimum(
         *(np.asarray(q) for q in state.target(next_obs, next_action))
@@ -63,11 +63,11 @@ def test_one_update_by_hand():
     q = np.asarray(again.critic(obs, act(updated.actor, obs))[0])
     np.testing.assert_allclose(metrics["losses/actor_loss"], -np.mean(q), rtol=2e-4, atol=1e-5)
     for name, target, online in (("actor", "target_actor", "actor"), ("critic", "target", "critic")):
-        old, new, goal = (
+        old, new, learned = (
             jax.tree.leaves(x)[0]
             for x in (getattr(updated, target), getattr(again, target), getattr(again, online))
         )
-        np.testing.assert_allclose(new, old + 0.005 * (goal - old), atol=1e-6, err_msg=name)
+        np.testing.assert_allclose(new, old + 0.005 * (learned - old), atol=1e-6, err_msg=name)
 
 
 def test_the_policy_learns_at_every_second_update():

@@ -18,7 +18,7 @@ from geoact.config import REGISTRY, Entry, GACConfig, NetworkConfig, RunConfig, 
 from geoact.experiments import run_file
 from geoact.storage import notes
 from geoact.storage.runs import Run, open_run
-from tests.commands.test_cli import QUICK
+from tests.test_cli import QUICK
 
 REACH = "tests.probes:Reach-v0"
 

@@ -15,7 +15,7 @@ from geoact.config import REGISTRY, GACConfig, NetworkConfig, OffPolicyConfig, R
 from geoact.deploy import card
 from geoact.errors import InputError
 from geoact.storage.runs import Run
-from tests.commands.test_cli import TINY
+from tests.test_cli import TINY
 
 TRAIN = [
     "train",

@@ -6,10 +6,9 @@ import pytest
 from geoact.checks import differences
 from geoact.config import FAST, CriticConfig, GACConfig
 from geoact.errors import InputError
-from geoact.experiments import catalogue, plan, run_file, sweep_file
+from geoact.experiments import catalogue, run_file
 from geoact.experiments.catalogue import EXPERIMENTS, MUJOCO, ExperimentTask, Variant
 from geoact.experiments.paper_numbers import paper_numbers
-from geoact.experiments.sweep import PPOBudget, Selection, plan_sweep
 
 ROOT = Path(__file__).parents[2]
 
@@ -104,11 +103,6 @@ def test_select_names_what_is_there() -> None:
         catalogue.select(EXPERIMENTS["table1"], None, ["gac-scale"])
 
 
-def test_unknown_experiment_is_answered_with_the_nearest() -> None:
-    with pytest.raises(InputError, match=r"unknown experiment 'table4': did you mean table"):
-        plan.find("table4")
-
-
 def test_settings_are_checked_by_name_and_type() -> None:
     assert Variant("gac", {"radius": 2}).config() == GACConfig(radius=2)
     grouped = Variant("gac", {"critic": {"layer_norm": True}}).config()
@@ -123,127 +117,6 @@ def test_settings_are_checked_by_name_and_type() -> None:
         Variant("gac", {"radius": "wide"}).config()
     with pytest.raises(InputError, match="slack must be one of auto, 0, 1, 2, got 'True'"):
         Variant("gac", {"slack": True}).config()
-
-
-def test_plan_is_complete_longest_first_and_deterministic() -> None:
-    chosen = catalogue.select(EXPERIMENTS["table1"], ["Hopper-v4", "Humanoid-v4"], ["gac"], "2")
-    runs = plan.plan(chosen, 0.002)
-    assert runs == plan.plan(chosen, 0.002)
-    assert [run.name for run in runs] == [
-        "Humanoid-v4__gac__s0__16000t",
-        "Humanoid-v4__gac__s10__16000t",
-        "Hopper-v4__gac__s0__16000t",
-        "Hopper-v4__gac__s10__16000t",
-    ]
-    config = runs[0].config
-    assert config.threads == 1 and config.timesteps == 16_000 and config.vector_steps == 2_000
-    assert isinstance(config.settings, GACConfig)
-    assert config.settings.radius == 2.5 and config.settings.slack == 0  # nothing automatic is left
-
-
-def test_an_experiment_in_order_runs_task_after_task_each_with_its_first_seed_first() -> None:
-    selection = Selection("2400", "0,10", ["HalfCheetah-v4", "Hopper-v4"], ["gac", "ppo"])
-    evidence, runs = plan_sweep("evidence", selection)
-    assert evidence.in_order
-    assert [run.name.removesuffix("__2400t") for run in runs] == [
-        "HalfCheetah-v4__gac__s0",
-        "HalfCheetah-v4__ppo__s0",
-        "HalfCheetah-v4__gac__s10",
-        "HalfCheetah-v4__ppo__s10",
-        "Hopper-v4__gac__s0",
-        "Hopper-v4__ppo__s0",
-        "Hopper-v4__gac__s10",
-        "Hopper-v4__ppo__s10",
-    ]
-
-
-def test_ppo_steps_are_vector_steps_or_transitions() -> None:
-    units: dict[PPOBudget, int] = {"vector-steps": 8_000_000, "transitions": 1_000_000}
-    for unit, expected in units.items():
-        _, runs = plan_sweep("table1", Selection(None, "1", ["Hopper-v4"], ["sac", "ppo"], unit))
-        assert {run.label: run.config.timesteps for run in runs} == {"sac": 8_000_000, "ppo": expected}
-
-
-def test_the_baselines_train_as_long_as_their_peers() -> None:
-    _, runs = plan_sweep("baselines", Selection(seeds="1"))
-    assert {(run.label, run.config.timesteps, run.config.evaluations) for run in runs} == {
-        ("sac", 160_000, 10),
-        ("td3", 160_000, 10),
-        ("ppo", 401_408, 10),
-    }
-
-
-def test_a_task_that_does_not_exist_is_found_before_anything_starts() -> None:
-    broken = dataclasses.replace(
-        catalogue.select(EXPERIMENTS["table1"], ["Hopper-v4"], ["gac"]),
-        tasks=(ExperimentTask("Hopper-v4", 10), ExperimentTask("Hoper-v4", 10)),
-    )
-    with pytest.raises(InputError, match=r"nothing was started: Hoper-v4: unknown environment.*Hopper-v4"):
-        plan.plan(broken)
-
-
-GOOD = """name = "mine"
-seeds = [0, 1]
-
-[tasks]
-"Pendulum-v1" = 5_000
-
-[variants.wide]
-algorithm = "gac"
-radius = 3.5
-"""
-
-
-def test_a_sweep_file(tmp_path) -> None:
-    path = tmp_path / "mine.toml"
-    path.write_text(GOOD)
-    experiment = sweep_file.read(path)
-    assert experiment.name == "mine" and experiment.seeds == (0, 1)
-    assert experiment.tasks == (ExperimentTask("Pendulum-v1", 5_000),)
-    assert experiment.variants == {"wide": Variant("gac", {"radius": 3.5})}
-
-
-def test_the_example_is_a_sweep_file() -> None:
-    from pathlib import Path
-
-    folder = Path(__file__).parents[2] / "examples"
-    assert plan.plan(sweep_file.read(folder / "radius.toml"), 0.1)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("seeds = [0, 1]", "seeds = [0, 1", r"is not TOML: .*line 4.*near the key seeds"),
-        ("seeds = [0, 1]", "seeds = 3", r"line 2, seeds: must be a list"),
-        ("seeds = [0, 1]", "seeds = [0, 0]", r"line 2, seeds: must be different"),
-        ("seeds = [0, 1]", "seeds = []", r"seeds: missing or empty"),
-        ("seeds = [0, 1]", "seed = [0, 1]", r"line 2, seed: unknown key"),
-        ('"Pendulum-v1" = 5_000', '"Pendulum-v1" = "long"', r"line 5, tasks.Pendulum-v1: must be a number"),
-        ('algorithm = "gac"', 'algorithm = "gca"', r"line 8, variants.wide.algorithm: .*did you mean gac"),
-        ('algorithm = "gac"', "", r"line 7, variants.wide: must be a table with an algorithm"),
-        ("radius = 3.5", "raduis = 3.5", r"line 9, variants.wide.raduis: .*did you mean radius"),
-        ("radius = 3.5", "radius = 'big'", r"line 9, variants.wide.radius: radius must be a finite number"),
-        ("radius = 3.5", "radius = -1", r"line 9, variants.wide.radius: radius must be greater than 0"),
-        ("radius = 3.5", 'scale = "learned"\nradius = 1', r"line 7, variants.wide: scale=learned replaces"),
-        ('name = "mine"', 'name = "../up"', r"line 1, name: must be made of"),
-        pytest.param('name = "mine"', 'name = ".."', r"line 1, name: must be made of", id="trust_21"),
-        pytest.param(
-            'name = "mine"', f"deep = {'[' * 4000}{']' * 4000}", r"nested too deeply", id="trust_20"
-        ),
-        ('name = "mine"', "in_order = 1", r"line 1, in_order: must be true or false"),
-    ],
-)
-def test_a_malformed_sweep_file_names_line_and_key(tmp_path, old: str, new: str, message: str) -> None:
-    path = tmp_path / "bad.toml"
-    path.write_text(GOOD.replace(old, new))
-    with pytest.raises(InputError, match=message) as caught:
-        sweep_file.read(path)
-    assert "bad.toml" in str(caught.value)
-
-
-def test_a_missing_sweep_file(tmp_path) -> None:
-    with pytest.raises(InputError, match="cannot read"):
-        plan.find(str(tmp_path / "none.toml"))
 
 
 def test_the_recipe_is_the_sum_of_its_ingredients() -> None:

@@ -236,13 +236,15 @@ def test_pendulum_says_why_slack_is_used(tmp_path):
 
 def test_ctrl_c_ends_cleanly_with_everything_written(tmp_path):
     long = [*TINY, "--timesteps", "10000000", "--evaluations", "0", "--log-points", "100000"]
+    # A shell ignores Ctrl-C on behalf of what runs in its background, and what is ignored stays ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     process = geoact("train", "tests.probes:Reach-v0", *long, "--threads", "1", "--runs-dir", str(tmp_path))
-    deadline = time.time() + 120
-    while time.time() < deadline and not list(tmp_path.glob("*/metrics.jsonl")):
-        time.sleep(0.2)
-    time.sleep(1.0)
-    process.send_signal(signal.SIGINT)
+    signal.signal(signal.SIGINT, before)
     try:
+        deadline = time.time() + 120
+        while time.time() < deadline and not any(f.stat().st_size for f in tmp_path.glob("*/metrics.jsonl")):
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
     finally:
         process.kill()
@@ -376,12 +378,3 @@ def test_wandb_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) 
     assert main(["train", "tests.probes:Reach-v0", "--wandb", "--runs-dir", str(tmp_path / "runs")]) == 2
     assert "geoact[wandb]" in capsys.readouterr().err
     assert not (tmp_path / "runs").exists()
-
-
-def test_bench_act(capsys) -> None:
-    assert main(["bench", "act", "--repeats", "1"]) == 0
-    lines = capsys.readouterr().out.splitlines()[2:]
-    assert len(lines) == 2 * len(REGISTRY)
-    for line in lines:
-        best, median = map(float, line.split()[-2:])
-        assert 0.0 < best <= median
