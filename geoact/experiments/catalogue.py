@@ -173,11 +173,8 @@ INGREDIENTS: dict[str, tuple[str, ...]] = {
 
 def _settings_of(config: AlgorithmConfig, names: tuple[str, ...]) -> Settings:
     """Some settings of a configuration, a group of settings as a mapping."""
-    values = {name: getattr(config, name) for name in names}
-    return {
-        name: dataclasses.asdict(value) if dataclasses.is_dataclass(value) else value
-        for name, value in values.items()
-    }
+    every = dataclasses.asdict(config)
+    return {name: every[name] for name in names}
 
 
 def _recipe() -> dict[str, Variant]:

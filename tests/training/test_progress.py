@@ -1,9 +1,11 @@
 """What a person sees while training, in a pipe."""
 
+import sys
+
 import pytest
 
 from geoact.config import GACConfig, RunConfig
-from geoact.training.progress import Progress
+from geoact.training.progress import Display, EvaluationLines
 
 CONFIG = RunConfig(env="Hopper-v5", algorithm="gac", settings=GACConfig(), timesteps=1000)
 ROW = {
@@ -16,28 +18,30 @@ ROW = {
 
 
 def test_a_line_for_each_row_with_a_return(capsys: pytest.CaptureFixture[str]):
-    with Progress(CONFIG) as progress:
-        progress.show({"step": 100, "time/elapsed": 12.0, "policy/kappa": 1.0})  # nothing to tell yet
-        progress.show(ROW)
-        progress.show({"step": 1000, "eval/return_mean": 7.0, "time/elapsed": 120.0})
+    display = Display(CONFIG)
+    display.show({"step": 100, "time/elapsed": 12.0, "policy/kappa": 1.0})  # nothing to tell yet
+    display.show(ROW)
+    display.show({"step": 1000, "eval/return_mean": 7.0, "time/elapsed": 120.0})
+    display.close()
     assert capsys.readouterr().out.splitlines() == [
         "      250 ( 25%)  return 1,234  kappa 0.50  90 steps/s  1.5 min left",
         "    1,000 (100%)  return 1,234  evaluation 7  kappa 0.50  90 steps/s  0 s left",
     ]
 
 
-def test_a_callback_is_asked_whatever_becomes_of_the_line(monkeypatch: pytest.MonkeyPatch):
-    seen: list[float] = []
-
-    def callback(row: dict[str, float]) -> bool:
-        seen.append(row["step"])
-        return False
-
-    def broken(self: Progress, row: dict[str, float]) -> None:
+def test_a_broken_pipe_is_no_reason_to_stop(monkeypatch: pytest.MonkeyPatch):
+    def broken(text: str) -> int:
         raise BrokenPipeError
 
-    monkeypatch.setattr(Progress, "show", broken)
-    with Progress(CONFIG) as progress:
-        assert progress.wrap(callback)(ROW) is False
-        assert progress.wrap(None)(ROW) is None
-    assert seen == [250]
+    display = Display(CONFIG)
+    monkeypatch.setattr(sys.stdout, "write", broken)
+    display.show(ROW)
+
+
+def test_an_evaluation_says_how_far_it_is_now_and_then():
+    said: list[str] = []
+    lines = EvaluationLines(10, said.append, seconds=0.0)
+    lines(2, 5_000)
+    assert said == ["evaluating: episode 3 of 10, step 5,000"]
+    EvaluationLines(10, said.append, seconds=60.0)(2, 6_000)
+    assert len(said) == 1
