@@ -15,6 +15,7 @@ import pytest
 
 from geoact import __version__, commands
 from geoact.cli import main
+from geoact.commands import play
 from geoact.config import REGISTRY
 from geoact.storage.runs import Run
 
@@ -214,6 +215,11 @@ def test_evaluate_gives_the_trainings_own_number(trained, capsys):
     assert facts["return_mean"] == Run(trained).metrics()[-1]["eval/return_mean"]
     assert main(["evaluate", str(trained / "best"), "--episodes", "2", "--stochastic"]) == 0
     assert "over 2 episodes" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("given", [".", "policy", "best", "policy/policy.json"])
+def test_trust_07_a_clip_lies_in_the_run_and_not_in_its_policy(trained, given):
+    assert play._home(trained / given) == trained
 
 
 def test_list_and_plot(trained, capsys):

@@ -1,7 +1,8 @@
 """Each environment in a process of its own (Gymnasium's AsyncVectorEnv), none of which can hang the training.
 
 A worker that died is named, and so is one that gives no answer: a stopped process (SIGSTOP), a simulator that got
-stuck. Either ends all workers, because the episodes of the others could not go on exactly without it.
+stuck. Either ends all workers and the run, with a checkpoint of the state before the step: a run promises to be what
+its configuration says, and with one episode begun anew in the middle it would be another one, without a word.
 """
 
 import contextlib
