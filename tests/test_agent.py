@@ -13,9 +13,11 @@ import pytest
 
 import geoact
 from geoact.config import CriticConfig, RunOptions, SACConfig
-from geoact.policies import NetworkConfig
+from geoact.policies import DeterministicHead, NetworkConfig
+from geoact.runtime import Policy
 from geoact.storage import checkpoints
 from geoact.storage.runs import CLOCK_KEYS, Run, find_runs
+from tests.policy_cases import DEFAULT, geometric, make
 from tests.probes import Counter, Nested, Reach
 from tests.training_cases import CRITIC, TINY
 
@@ -286,8 +288,9 @@ def test_a_run_on_an_environment_of_ones_own_goes_on_with_it(tmp_path):
     assert second.completed and run_of(second).status()["timesteps"] == 120
 
 
-def test_observations_of_several_parts_are_flattened():
-    agent = geoact.SAC(Nested, SAC, options=dataclasses.replace(OPTIONS, evaluations=0)).learn(20)
+def test_observations_of_several_parts_are_flattened(tmp_path):
+    policy = make("deterministic", DeterministicHead(0.1), TINY, obs_dim=4, action_dim=2)
+    agent = geoact.load(policy.save(tmp_path / "policy"), env=Nested)
     obs = {"a": np.array([1.0, 2.0, 3.0]), "b": np.array([4.0])}
     flat, _ = agent.predict(np.array([1.0, 2.0, 3.0, 4.0]))
     np.testing.assert_array_equal(agent.predict(obs)[0], flat)
@@ -295,12 +298,11 @@ def test_observations_of_several_parts_are_flattened():
 
 def test_a_variant_is_an_agent_of_its_algorithm(tmp_path):
     """geoact.GAC is the class of gac and of gac-scale's runs."""
-    made = geoact.GAC(COUNTER, dataclasses.replace(SMALL, scale="learned"), num_envs=2).learn(20)
-    policy = made.policy
+    policy = geometric(dataclasses.replace(DEFAULT, radius=None, scale_max=3.5))
     spec = dataclasses.replace(policy.spec, algorithm="gac-scale")
-    type(policy)(spec, policy.tensors).save(tmp_path / "policy")
-    loaded = geoact.load(tmp_path / "policy")
-    assert isinstance(loaded, geoact.GAC) and loaded.algorithm == "gac-scale" and made.algorithm == "gac"
+    loaded = geoact.load(Policy(spec, policy.tensors).save(tmp_path / "policy"), env=COUNTER)
+    assert isinstance(loaded, geoact.GAC) and loaded.algorithm == "gac-scale"
+    assert geoact.GAC(COUNTER).algorithm == "gac"
     assert not isinstance(loaded, geoact.SAC)
 
 
