@@ -5,6 +5,10 @@ BIN := $(VENV)/bin
 
 BENCH := .venv-bench
 
+# Most of the default suite's time is compiling small programs: it leaves out LLVM's optimisations. The long tests,
+# the reliability suite and training itself compile as users do.
+QUICK_COMPILE := --xla_backend_optimization_level=0
+
 .PHONY: train test test-slow test-package reliability test-peers bench docs check format lock clean
 
 train: $(VENV)/.ready  ## train GAC on HalfCheetah-v5 for 240,000 transitions, evaluate it, draw its curve
@@ -16,7 +20,7 @@ train: $(VENV)/.ready  ## train GAC on HalfCheetah-v5 for 240,000 transitions, e
 	 echo "metrics: $$run/metrics.jsonl (TensorBoard: tensorboard --logdir runs)"
 
 test: $(VENV)/.ready  ## the default suite, a few minutes
-	$(BIN)/python -m pytest -n 2
+	XLA_FLAGS=$(QUICK_COMPILE) $(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-slow: $(VENV)/.ready  ## the long tests
 	$(BIN)/python -m pytest -m slow

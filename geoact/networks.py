@@ -68,7 +68,6 @@ class JaxOperations:
     relu = staticmethod(jax.nn.relu)
     tanh = staticmethod(jnp.tanh)
     elu = staticmethod(jax.nn.elu)
-    silu = staticmethod(jax.nn.silu)
     sigmoid = staticmethod(jax.nn.sigmoid)
     softplus = staticmethod(jax.nn.softplus)
     exp = staticmethod(jnp.exp)

@@ -45,7 +45,6 @@ class Operations(Protocol):
     def relu(self, x: Array, /) -> Array: ...
     def tanh(self, x: Array, /) -> Array: ...
     def elu(self, x: Array, /) -> Array: ...
-    def silu(self, x: Array, /) -> Array: ...
     def sigmoid(self, x: Array, /) -> Array: ...
     def softplus(self, x: Array, /) -> Array: ...
     def exp(self, x: Array, /) -> Array: ...
@@ -63,6 +62,15 @@ class Operations(Protocol):
     def layer_norm(self, x: Array, /) -> Array:
         """`(x - mean) / sqrt(variance + 1e-5)` along the last axis."""
         ...
+
+
+ACTIVATIONS: dict[str, Callable[[Operations, Array], Array]] = {
+    "relu": lambda nn, x: nn.relu(x),
+    "tanh": lambda nn, x: nn.tanh(x),
+    "elu": lambda nn, x: nn.elu(x),
+    "silu": lambda nn, x: x * nn.sigmoid(x),
+}
+"""What may follow a hidden layer, by the names of `Activation`; one that is made of operations needs nothing else."""
 
 
 @dataclass(frozen=True)
@@ -91,11 +99,11 @@ def check_sizes(sizes: tuple[int, ...]) -> None:
 
 def hidden(nn: Operations, network: NetworkConfig, params: Params, obs: Array) -> Array:
     """The last hidden layer.  # [..., obs_dim] -> [..., hidden_sizes[-1]]"""
-    activate = getattr(nn, network.activation)
+    activate = ACTIVATIONS[network.activation]
     x = obs
     for i in range(len(network.hidden_sizes)):
         x = nn.linear(params, f"backbone.{i}", x)
-        x = activate(nn.layer_norm(x) if network.layer_norm else x)
+        x = activate(nn, nn.layer_norm(x) if network.layer_norm else x)
     return x
 
 

@@ -60,9 +60,6 @@ class NumpyOperations:
     def elu(self, x: np.ndarray) -> np.ndarray:
         return np.where(x > 0.0, x, np.expm1(np.minimum(x, 0.0)))
 
-    def silu(self, x: np.ndarray) -> np.ndarray:
-        return x * self.sigmoid(x)
-
     def sigmoid(self, x: np.ndarray) -> np.ndarray:
         if x.shape == (1,):
             return 0.5 * math.tanh(0.5 * x.item()) + 0.5  # type: ignore[return-value]

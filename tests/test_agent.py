@@ -18,8 +18,10 @@ from geoact.agent import _agent_class
 from geoact.cli import main
 from geoact.config import CriticConfig, RunOptions, SACConfig
 from geoact.policies import NetworkConfig
+from geoact.runtime import Policy
 from geoact.storage import checkpoints
 from geoact.storage.runs import CLOCK_KEYS, Run, find_runs
+from tests.policy_cases import DEFAULT, geometric
 from tests.probes import Counter, Nested, Reach
 from tests.training_cases import CRITIC, TINY
 
@@ -357,12 +359,11 @@ def test_trust_16_observations_of_several_parts_are_flattened():
 
 def test_a_variant_is_an_agent_of_its_algorithm(tmp_path):
     """geoact.GAC is the class of gac and of gac-scale's runs."""
-    made = geoact.GAC(COUNTER, dataclasses.replace(SMALL, scale="learned"), num_envs=2).learn(20)
-    policy = made.policy
+    policy = geometric(dataclasses.replace(DEFAULT, radius=None, scale_max=3.5))
     spec = dataclasses.replace(policy.spec, algorithm="gac-scale")
-    type(policy)(spec, policy.tensors).save(tmp_path / "policy")
-    loaded = geoact.load(tmp_path / "policy")
-    assert isinstance(loaded, geoact.GAC) and loaded.algorithm == "gac-scale" and made.algorithm == "gac"
+    loaded = geoact.load(Policy(spec, policy.tensors).save(tmp_path / "policy"), env=COUNTER)
+    assert isinstance(loaded, geoact.GAC) and loaded.algorithm == "gac-scale"
+    assert geoact.GAC(COUNTER).algorithm == "gac"
     assert not isinstance(loaded, geoact.SAC)
 
 

@@ -28,7 +28,7 @@ def test_products_of_a_tiny_update_counted_by_hand():
     assert flops(update_products("sac", 3, 1, 5, 7)) == 2 * 7 * (critic_work + actor_work)
 
 
-@pytest.mark.parametrize("algorithm", ["sac", "gac"])
+@pytest.mark.parametrize("algorithm", ["sac", pytest.param("gac", marks=pytest.mark.slow)])
 def test_counted_work_is_what_xla_counts(algorithm: str):
     obs_dim, action_dim = report.HALFCHEETAH
     settings = defaults(algorithm).resolve("", action_dim, 10**6)

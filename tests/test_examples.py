@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from examples import own_environment
+from geoact import cli
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -18,8 +21,9 @@ def run(*arguments: str) -> str:
     return done.stdout
 
 
-def test_own_environment_is_trained_on_and_played():
-    assert "from the dock at the end" in run("examples/own_environment.py", "1200")
+def test_own_environment_is_trained_on_and_played(capsys):
+    own_environment.main(400)
+    assert "from the dock at the end" in capsys.readouterr().out
 
 
 def test_the_notebook_runs(tmp_path, monkeypatch):
@@ -37,16 +41,15 @@ def test_the_notebook_runs(tmp_path, monkeypatch):
     assert "learned from 240 transitions" in shown and "image/png" in shown
 
 
-def test_own_environment_by_name(tmp_path):
-    out = run(
-        *("-m", "geoact.cli", "train", "examples.own_environment:Docking-v0", "--timesteps", "400"),
-        *("--evaluations", "1", "--eval-episodes", "1", "--runs-dir", str(tmp_path)),
-    )
-    assert "run: " in out
+def test_own_environment_by_name(tmp_path, capsys):
+    small = ["--actor.hidden-sizes", "8", "--critic.hidden-sizes", "8", "--threads", "1"]
+    small += ["--timesteps", "80", "--evaluations", "1", "--eval-episodes", "1", "--runs-dir", str(tmp_path)]
+    assert cli.main(["train", "examples.own_environment:Docking-v0", *small]) == 0
+    assert "run: " in capsys.readouterr().out
 
 
 @pytest.mark.slow
-def test_own_environment_is_learned():
+def test_own_environment_is_learned_by_the_script():
     """Standing still earns about -77 from that start; docking at once would earn about -13."""
     out = run("examples/own_environment.py")
     assert float(out.rpartition("return ")[2].split(",")[0]) > -30, out

@@ -2,14 +2,15 @@
 
 import itertools
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
 
 from geoact import config, policies, runtime
+from geoact.deploy import export
 from geoact.errors import InputError
-from geoact.policies import KINDS, NetworkConfig
+from geoact.policies import KINDS, Activation, NetworkConfig
 from geoact.runtime import NUMPY, Policy
 from tests.policy_cases import (
     ACTION_DIM,
@@ -142,7 +143,7 @@ def test_operations_of_numpy_at_their_edges() -> None:
         np.testing.assert_allclose(NUMPY.elu(x.copy())[:3], [-1.0, -1.0, -9.9995e-5], rtol=1e-4)
         np.testing.assert_array_equal(NUMPY.elu(x.copy())[3:], x[3:])
         np.testing.assert_allclose(NUMPY.sigmoid(x.copy()), [0, 0, 0.499975, 0.5, 0.500025, 1, 1], atol=1e-7)
-        np.testing.assert_allclose(NUMPY.silu(x.copy())[[0, 3, 6]], [0.0, 0.0, 1e4])
+        np.testing.assert_allclose(policies.ACTIVATIONS["silu"](NUMPY, x.copy())[[0, 3, 6]], [0.0, 0.0, 1e4])
         np.testing.assert_allclose(NUMPY.softplus(x.copy())[[0, 3, 6]], [0.0, np.log(2.0), 1e4], rtol=1e-6)
     np.testing.assert_array_equal(NUMPY.normalize(np.zeros(3, np.float32)), np.zeros(3))
     np.testing.assert_array_equal(NUMPY.normalize(np.zeros((2, 3), np.float32)), np.zeros((2, 3)))
@@ -168,3 +169,20 @@ def test_networks_that_do_not_exist_are_refused(given: dict[str, Any], sentence:
         NetworkConfig(**given)
     assert sentence in str(caught.value)
     assert NetworkConfig(hidden_sizes=[8, np.int64(4)]).hidden_sizes == (8, 4)  # type: ignore[arg-type]
+
+
+def test_a_new_activation_is_a_name_and_a_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mish, x * tanh(softplus(x)), is made of operations: all three libraries run it as it stands."""
+    assert tuple(policies.ACTIVATIONS) == get_args(Activation)
+    monkeypatch.setitem(policies.ACTIVATIONS, "mish", lambda nn, x: x * nn.tanh(nn.softplus(x)))
+    network = NetworkConfig((6,))
+    object.__setattr__(network, "activation", "mish")  # its name would stand in `Activation`
+    policy = make("deterministic", HEADS["deterministic"][0], network)
+    obs, tensors = observations(8), policy.tensors
+    x = obs @ tensors["backbone.0.weight"].T + tensors["backbone.0.bias"]
+    x = (x * np.tanh(np.log1p(np.exp(x)))) @ tensors["mean.weight"].T + tensors["mean.bias"]
+    np.testing.assert_allclose(policy.raw(obs), np.tanh(x), atol=1e-5)
+    np.testing.assert_allclose(by_jax(policy, obs, None), np.tanh(x), atol=1e-5)
+    pytest.importorskip("onnxruntime")
+    graph = export.onnx_model(policy).SerializeToString()
+    assert export.check(graph, policy, stochastic=False) < 1e-5

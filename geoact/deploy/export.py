@@ -96,9 +96,6 @@ class OnnxOperations:
     def elu(self, x: Symbol) -> Symbol:
         return x.graph.op("Elu", x)
 
-    def silu(self, x: Symbol) -> Symbol:
-        return x * self.sigmoid(x)
-
     def sigmoid(self, x: Symbol) -> Symbol:
         return x.graph.op("Sigmoid", x)
 
