@@ -56,13 +56,14 @@ def pinned(cores: Cores) -> list[str]:
 class Worker:
     """A contestant's process (worker.py)."""
 
-    def __init__(self, spec: Spec, cores: Cores):
+    def __init__(self, spec: Spec, cores: Cores, root: Path = ROOT):
+        """`root`: the tree whose geoact is measured."""
         given = json.dumps(dataclasses.asdict(spec) | {"cores": cores})
         self.stderr: IO[str] = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed by `end`)
         self.process = subprocess.Popen(
             [*pinned(cores), sys.executable, "-m", "benchmarks.worker", given],
-            cwd=ROOT,
-            env=environment(spec, cores),
+            cwd=root,
+            env=environment(spec, cores) | {"PYTHONPATH": str(root)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.stderr,
