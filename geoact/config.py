@@ -47,9 +47,9 @@ class CriticConfig:
     dropout: float = 0.0
     """Share of each hidden layer that is dropped while learning."""
     target_value: Aggregate = "min"
-    """What of the critics' values the target takes: the smallest, their mean, or the first one's."""
+    """How the target combines the critics' values: min, the smallest; mean, their mean; one, the first critic's."""
     actor_value: Aggregate = "min"
-    """What of the critics' values the policy climbs."""
+    """How the policy's loss combines the critics' values: as target-value."""
     loss: Literal["mse", "hl-gauss"] = "mse"
     """mse: the squared error. hl-gauss: each critic gives a histogram of the value and learns by cross-entropy; needs
     normalize-reward, which keeps values within the histogram."""
@@ -58,7 +58,7 @@ class CriticConfig:
     support: float = 7.0
     """The histogram's largest value, in units of the reward's scale (loss=hl-gauss); scaled returns lie within 5."""
     target_subset: int | None = None
-    """The target looks at this many critics, drawn at random for every update. Automatic: at all of them."""
+    """The target uses this many of the critics, drawn at random for every update. Automatic: all of them."""
 
     def __post_init__(self) -> None:
         check(self)
@@ -305,7 +305,7 @@ class TD3Config(OffPolicyConfig):
     policy_delay: int = 2
     """Critic updates per update of the policy and of the targets."""
     critic: CriticConfig = CriticConfig(actor_value="one")
-    """The critics; the policy climbs the first one's value."""
+    """The critics; the policy maximises the first one's value."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -452,7 +452,7 @@ REGISTRY: dict[str, Entry] = {
     "gac-fast": Entry(
         GACConfig(exploration="entropy", concentration="softplus", slack=1, radius=2.5, **FAST),
         "geoact.algorithms.gac",
-        "GACFast",
+        "GAC",
         "Geometric Action Control with exact entropy and a fast critic",
         "#009E73",
     ),
@@ -460,7 +460,7 @@ REGISTRY: dict[str, Entry] = {
     "sac-fast": Entry(
         SACConfig(**FAST),
         "geoact.algorithms.sac",
-        "SACFast",
+        "SAC",
         "Soft Actor-Critic with the critic of gac-fast",
         "#000000",
     ),

@@ -107,7 +107,7 @@ def aggregate(values: tuple[Array, ...], how: Aggregate) -> Array:
 
 
 def target_value(critics: Critics, obs: Array, action: Array, config: CriticConfig, key: Array) -> Array:
-    """What the target takes of the critics' values, perhaps of a random few.  # [batch]"""
+    """The critics' values combined for the target, perhaps those of a random few.  # [batch]"""
     subset_key, dropout_key = jax.random.split(key)
     values = critics(obs, action, dropout_key if config.dropout else None)
     if config.target_subset is not None and config.target_subset < config.count:
@@ -118,7 +118,7 @@ def target_value(critics: Critics, obs: Array, action: Array, config: CriticConf
 
 
 def actor_value(critics: Critics, obs: Array, action: Array, config: CriticConfig) -> Array:
-    """What the policy climbs.  # [batch]"""
+    """The value that the policy maximises.  # [batch]"""
     if config.actor_value == "one":
         return critics.value(critics.members[0](obs, action))
     return aggregate(critics(obs, action), config.actor_value)

@@ -86,11 +86,11 @@ def trained(tmp_path_factory) -> Path:
         (["train", "Pendulum-v1", "--slack", "7"], "Expected one of ('auto', '0', '1', '2')"),
         (
             ["train", "Pendulum-v1", "--algorithm", "sac", "--slack", "1"],
-            "--slack is an option of gac, gac-scale; this is sac",
+            "--slack is an option of gac, gac-scale, gac-fast; this is sac",
         ),
         (
             ["train", "Pendulum-v1", "--algorithm", "ppo", "--tau=1"],
-            "--tau is an option of gac, gac-scale, sac, td3",
+            "--tau is an option of gac, gac-scale, gac-fast, sac, sac-fast, td3",
         ),
         (["train", "Pendulum-v1", "--seed", "12345678901234567890"], "seed must be"),
         (["train", "Pendulum-v1", "--radius", "inf"], "--radius: expected a finite number, got 'inf'"),

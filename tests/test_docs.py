@@ -1,5 +1,8 @@
-"""What the pages claim to be checked is checked: the tests and commands they name exist, and so do the files."""
+"""What pages claim holds: import paths work, and the tests, commands and files that they name exist."""
 
+import contextlib
+import importlib
+import importlib.util
 import re
 from pathlib import Path
 
@@ -44,3 +47,26 @@ def test_every_study_experiment_and_item_that_a_page_names_exists(page):
         assert item == "all" or paper_tables.resolve(item) == item
     for experiment in re.findall(r"geoact sweep ([\w./]+)", text):
         assert experiment in EXPERIMENTS or (ROOT / experiment).is_file()
+
+
+PAGES = [path for folder in ("", "docs", "results", "benchmarks") for path in (ROOT / folder).glob("*.md")]
+
+
+def found(name: str) -> bool:
+    """Whether a dotted name is a module, or something in one."""
+    module, _, attribute = name.rpartition(".")
+    with contextlib.suppress(ModuleNotFoundError):
+        if importlib.util.find_spec(name) is not None:
+            return True
+    return bool(module) and hasattr(importlib.import_module(module), attribute)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_import_path_on_a_page_works(page: Path):
+    text = page.read_text(encoding="utf-8")
+    names = set(re.findall(r"(?<![\w./-])geoact(?:\.[A-Za-z_]\w*)+(?![\w/-])", text))
+    names |= set(re.findall(r"python -m ([\w.]+\w)", text))
+    for module, taken in re.findall(r"from (geoact[\w.]*) import ([\w, ]+)", text):
+        names |= {f"{module}.{name.strip()}" for name in taken.split(",")}
+    missing = [name for name in sorted(names) if not found(name)]
+    assert not missing, f"{page.name} names {missing}"

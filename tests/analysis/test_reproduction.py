@@ -28,7 +28,8 @@ def test_a_study_is_made_at_once(tmp_path, monkeypatch):
 
 
 def test_published_checkpoints_come_from_elsewhere(tmp_path):
-    done = reproduce("checkpoints", tmp_path / "none", tmp_path / "out")
+    (tmp_path / "runs").mkdir()
+    done = reproduce("checkpoints", tmp_path / "runs", tmp_path / "out")
     assert not done.written and "geoact import" in done.missing[0]
 
 

@@ -31,7 +31,7 @@ def test_bash(script):
     assert completed(script, "ex") == {"export"}
     assert completed(script, "train", "--alg") == {"--algorithm"}
     assert completed(script, "train", "--rol") == {"--rollout"}, "also those of other algorithms"
-    assert completed(script, "train", "--algorithm", "gac") == {"gac", "gac-scale"}
+    assert completed(script, "train", "--algorithm", "gac") == {"gac", "gac-scale", "gac-fast"}
     assert completed(script, "list", "--sort", "") == {"name", "best", "progress", "time"}
     assert completed(script, "evaluate", "--ti") == set(), "only the command's own"
     assert completed(script, "evaluate", "run") == set(), "which bash takes for a file"

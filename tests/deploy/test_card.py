@@ -107,7 +107,13 @@ def test_the_command_trains_the_same_run(algorithm: str) -> None:
     if isinstance(default, GACConfig):
         variants += [
             dataclasses.replace(default, exploration="entropy", slack=1),
-            dataclasses.replace(default, normalize_mixture=False, concentration="published", actor_lr=1e-4),
+            dataclasses.replace(
+                default,
+                exploration="kappa",
+                normalize_mixture=False,
+                concentration="published",
+                actor_lr=1e-4,
+            ),
         ]
     for settings in variants:
         resolved = settings.resolve("Walker2d-v5", 6, 240_000, 4)
