@@ -8,9 +8,7 @@ from tyro.conf import Positional, arg
 
 from geoact.commands._console import unbreakable
 from geoact.commands._options import Algorithm
-from geoact.errors import InputError
-
-STOPPED = 130
+from geoact.errors import STOPPED, InputError
 
 
 @dataclass(frozen=True)
