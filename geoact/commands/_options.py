@@ -2,13 +2,16 @@
 
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from tyro.conf import Positional, arg
 
 from geoact.commands._arguments import Known
 from geoact.config import REGISTRY, SEED_END
 from geoact.errors import InputError
+
+if TYPE_CHECKING:
+    from geoact.experiments.sweep import Cluster
 
 Score = Literal["eval", "training"]
 
@@ -48,6 +51,36 @@ class EpisodeOptions(PolicyOptions):
     """Import the module that the policy's file names for its environment (module:Id): this runs that module's code."""
     seed: int = 0
     """Seed of the first episode; the i-th starts from seed + i."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExecutorOptions:
+    """Where many runs are made, and how many at a time."""
+
+    jobs: int = 0
+    """Runs at a time, each on a core of its own. 0: as many as there are cores."""
+    executor: Literal["local", "ray"] = "local"
+    """local: processes on this machine; ray: a Ray cluster (pip install 'geoact[ray]')."""
+    address: str | None = None
+    """Address of the Ray cluster, for example auto or 10.0.0.1:6379. Without it one is started here."""
+    storage: str | None = None
+    """Where Ray keeps copies of the runs: a path or an address that every machine can reach."""
+    copy_every: float = 300.0
+    """Seconds between these copies."""
+
+    def __post_init__(self) -> None:
+        if self.jobs < 0:
+            raise InputError(f"jobs must be 0 or more, got {self.jobs}")
+        if not self.copy_every > 0:
+            raise InputError(f"copy-every must be greater than 0, got {self.copy_every}")
+
+    def cluster(self) -> "Cluster | None":
+        """The Ray cluster to run on; None on this machine."""
+        from geoact.experiments.sweep import Cluster
+
+        if self.executor == "local":
+            return None
+        return Cluster(self.address, self.storage, self.copy_every)
 
 
 def locate(path: Path | str, runs_dir: Path | str) -> Path:

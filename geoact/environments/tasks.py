@@ -49,9 +49,3 @@ def dm_control_task(env: str) -> str | None:
     """`walker-run` of `walker-run`, `dm_control/walker-run` and `dm_control/walker-run-v0`; None of other names."""
     found = _DM_CONTROL_NAME.fullmatch(env)
     return found["task"] if found else None
-
-
-def canonical_name(env: str) -> str:
-    """One name for all the names of an environment: `walker-run` is `dm_control/walker-run`."""
-    task = dm_control_task(env)
-    return env if task is None else f"dm_control/{task}"

@@ -117,8 +117,6 @@ class Environments:
         self.name = name
         self.count = count
         self.seed = seed
-        self.resumable = vectorization != "envpool"
-        """Whether every episode starts from a seed of ours, so that it can be played again exactly."""
         self._factory = factory
         self._vector = self._make(factory, vectorization, patience)
         space = self._vector.single_action_space

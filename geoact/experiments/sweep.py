@@ -5,7 +5,7 @@ outcome.complete, outcome.out
 """
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -21,20 +21,20 @@ from geoact.machine import available_cores
 PPOBudget = Literal["vector-steps", "transitions"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Selection:
     """Which part of an experiment, and how long its runs are; texts as they are typed on the command line."""
 
     budget: str | None = None
-    """A fraction of the full runs (0.01) or a number of transitions (80000) for each."""
+    """Length of each run: a fraction of the full one (0.01) or a number of transitions (80000)."""
     seeds: str | None = None
     """How many of the experiment's seeds (2), or which (0,10; one alone: 42,)."""
-    tasks: Sequence[str] | None = None
-    """Only these tasks."""
-    algorithms: Sequence[str] | None = None
-    """Only these variants, by their labels."""
+    tasks: tuple[str, ...] | None = None
+    """Only these environments."""
+    algorithms: tuple[str, ...] | None = None
+    """Only these algorithms (the labels of the experiment's variants)."""
     ppo_budget: PPOBudget = "vector-steps"
-    """What the paper's "steps" count for PPO. The other algorithms' are vector steps, of 8 transitions each."""
+    """What the paper's steps count for PPO: vector steps, as for the others, or transitions, as in CleanRL."""
 
 
 @dataclass(frozen=True)

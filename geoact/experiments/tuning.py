@@ -55,19 +55,24 @@ class Search:
     env: str
     algorithm: str = "gac"
     trials: int = 50
-    """Runs with different settings, pruned ones included."""
+    """Runs with different settings, pruned ones included; the first has the default ones."""
     timesteps: int = 100_000
-    """Transitions of each."""
+    """Transitions of each run, over all environments together."""
     seed: int = 0
-    """Of the trials' runs and of what is suggested."""
+    """Seed of the runs and of what is suggested."""
     num_envs: int = 8
+    """Environments stepped together in each run."""
     evaluations: int = 10
+    """Evaluations during each run, each a chance to prune it."""
     eval_episodes: int = 5
+    """Episodes per evaluation."""
     confirm: int = 3
-    """Seeds on which the best trial and the default are compared at the end; 0 takes the search's word."""
+    """Seeds on which the best trial and the default are compared at the end. 0: take the search's word for it."""
     pruner: Pruner = "median"
+    """Which runs are ended early. median: those below the median at the same step; halving: all but the best quarter
+    at each stage."""
     space: Path | None = None
-    """A file with the settings to try, instead of the library's own."""
+    """A TOML file with the settings to try (as geoact/experiments/spaces.toml), instead of the library's own."""
 
     def __post_init__(self) -> None:
         for name in ("trials", "timesteps", "num_envs", "evaluations", "eval_episodes"):

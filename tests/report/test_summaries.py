@@ -154,7 +154,9 @@ def test_thinning_keeps_to_its_limit(count: int, every: int) -> None:
 
 
 def test_a_sweep_counts_a_summary_as_the_finished_run(tmp_path: Path) -> None:
-    _, planned = plan_sweep("table1", Selection("2400", "2", ["Hopper-v4"], ["gac"]))
+    _, planned = plan_sweep(
+        "table1", Selection(budget="2400", seeds="2", tasks=("Hopper-v4",), algorithms=("gac",))
+    )
     for run in planned:
         path = runs.create_at(tmp_path / "sweep" / run.name, run.config).path
         (path / "metrics.jsonl").write_text(

@@ -90,7 +90,6 @@ def test_envpool(env, seconds):
     """EnvPool has no counter: Hopper ends by falling, which its last observation shows; Pusher by its time limit."""
     pytest.importorskip("envpool")
     envs = Environments(env, environments.factory(env), 4, 3, "envpool")
-    assert not envs.resumable
     rng = np.random.default_rng(0)
     ended, before = 0, None
     started = envs.obs
