@@ -127,7 +127,7 @@ def notes(experiment: Experiment, groups: Groups, skipped: list[str]) -> list[st
     absent = missing_runs(experiment, groups)
     planned = len(groups) * len(experiment.seeds)
     if absent:
-        number = sum(map(len, absent.values()))
+        number = sum(len(missing_seeds(experiment, group)) for group in groups.values())
         listed = "; ".join(f"{where}: {', '.join(tasks)}" for where, tasks in absent.items())
         lines.append(
             f"Missing ({number} of {planned} runs; geoact sweep {experiment.name} makes them): {listed}."
@@ -135,15 +135,20 @@ def notes(experiment: Experiment, groups: Groups, skipped: list[str]) -> list[st
     return lines + [f"Skipped {line}." for line in skipped]
 
 
+def missing_seeds(experiment: Experiment, group: RunGroup) -> list[str]:
+    """The experiment's seeds without a finished run."""
+    done = {run.config.seed for run in group.counted() if run.state == "finished"}
+    return [str(seed) for seed in experiment.seeds if seed not in done]
+
+
 def missing_runs(experiment: Experiment, groups: Groups) -> dict[str, list[str]]:
-    """`label, seed n` -> the tasks on which that run has not finished."""
+    """`label, seeds 0 and 10` -> the tasks on which exactly these seeds of it have not finished."""
     absent: dict[str, list[str]] = {}
-    for label in experiment.variants:
-        for seed in experiment.seeds:
-            for (task, owner), group in groups.items():
-                done = {run.config.seed for run in group.counted() if run.state == "finished"}
-                if owner == label and seed not in done:
-                    absent.setdefault(f"{label}, seed {seed}", []).append(task)
+    for (task, label), group in sorted(groups.items(), key=lambda item: item[0][1]):
+        if seeds := missing_seeds(experiment, group):
+            some = len(seeds) < len(experiment.seeds)
+            which = f"seed{'s' if len(seeds) > 1 else ''} {' and '.join(seeds)}" if some else "all seeds"
+            absent.setdefault(f"{label}, {which}", []).append(task)
     return absent
 
 

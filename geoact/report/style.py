@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 # Okabe and Ito's colours, which colour-blind readers tell apart too.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D31")
 METHOD_COLORS = {name: entry.color for name, entry in REGISTRY.items()} | {
-    "gac-entropy": COLORS[2],
-    "gac-scale-entropy": COLORS[2],
+    "gac-entropy": "#7B3294",
+    "gac-scale-entropy": "#7B3294",
     "vmf": COLORS[7],
 }
 """Each method has one colour in all figures: the algorithms' own, and those of labels that are no algorithm."""
