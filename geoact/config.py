@@ -22,6 +22,7 @@ from geoact.policies import (
 
 Vectorization = Literal["sync", "async", "envpool"]
 Aggregate = Literal["min", "mean", "one"]
+AlphaUnit = Literal["absolute", "reward"]
 
 NORMALIZED_BOUND = 10.0
 """Normalised observations and rewards are clipped to this."""
@@ -114,6 +115,8 @@ class OffPolicyConfig(AlgorithmConfig):
     """Gradient updates per vector step."""
     n_step: int = 1
     """Steps whose rewards the target sums before it bootstraps."""
+    noise_spread: float = 1.0
+    """The environments explore with different strengths: their noise is scaled by factors from 1/spread to spread."""
     normalize_reward: bool = False
     """Rewards by the running scale of their discounted sum, so that values are of order one on every task."""
     actor_lr: float = 3e-4
@@ -133,6 +136,7 @@ class OffPolicyConfig(AlgorithmConfig):
         positive(self, "actor_lr", "critic_lr")
         not_negative(self, "learning_starts", "weight_decay")
         share(self, "tau")
+        require(self.noise_spread >= 1, f"noise-spread must be 1 or more, got {self.noise_spread}")
         require(
             self.critic.loss == "mse" or self.normalize_reward,
             "critic.loss=hl-gauss has a histogram of fixed size, which only scaled values fit: add --normalize-reward",
@@ -179,6 +183,8 @@ class GACConfig(OffPolicyConfig):
     """Adam's learning rate for log alpha (exploration=entropy)."""
     alpha_init: float = 1.0
     """Weight of the entropy at the start (exploration=entropy)."""
+    alpha_unit: AlphaUnit = "absolute"
+    """What alpha-init counts. absolute: itself. reward: the size of a reward (root mean square) in the first batch."""
     center_entropy: bool = False
     """Count the entropy from its target in the critics' bonus, which is then zero on average (exploration=entropy)."""
     critic_action: Literal["executed", "raw"] = "executed"
@@ -258,6 +264,8 @@ class SACConfig(OffPolicyConfig):
     """Adam's learning rate for the log of the temperature."""
     alpha_init: float = 1.0
     """Temperature at the start."""
+    alpha_unit: AlphaUnit = "absolute"
+    """What alpha-init counts. absolute: itself. reward: the size of a reward (root mean square) in the first batch."""
     center_entropy: bool = False
     """Count the entropy from its target in the critics' bonus, which is then zero on average."""
     log_std_min: float = -5.0

@@ -21,11 +21,13 @@ def run(*arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_own_environment_is_trained_on_and_played(capsys):
     own_environment.main(400)
     assert "from the dock at the end" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_notebook_runs(tmp_path, monkeypatch):
     nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))

@@ -13,8 +13,8 @@ from geoact.policies import NetworkConfig
 from geoact.training import session as sessions
 from geoact.training.session import Session
 
-TINY = NetworkConfig((8, 8))
-CRITIC = CriticConfig(hidden_sizes=(8, 8))
+TINY = NetworkConfig((8,))
+CRITIC = CriticConfig(hidden_sizes=(8,))
 
 
 def run_config(

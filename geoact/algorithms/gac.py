@@ -91,6 +91,7 @@ def build(config: GACConfig, obs_dim: int, action_dim: int) -> Algorithm:
         state: SoftState, batch: critics.Batch, key: Array
     ) -> tuple[SoftState, Array, dict[str, Array]]:
         target_key, actor_key = jax.random.split(key)
+        state = soft.with_first_alpha(state, batch, config)
 
         # Critics
         next_action, _, next_outputs = sample(state.actor, batch.next_obs, target_key)

@@ -56,6 +56,7 @@ def build(config: SACConfig, obs_dim: int, action_dim: int) -> Algorithm:
         state: SoftState, batch: critics.Batch, key: Array
     ) -> tuple[SoftState, Array, dict[str, Array]]:
         target_key, actor_key = jax.random.split(key)
+        state = soft.with_first_alpha(state, batch, config)
         alpha = jnp.exp(state.log_alpha)
 
         # Critics

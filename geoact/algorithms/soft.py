@@ -12,6 +12,9 @@ from geoact import critics
 from geoact.config import GACConfig, SACConfig
 from geoact.networks import Tensors
 
+SMALLEST_REWARD = 1e-3
+"""Unit of alpha where rewards are smaller, or none has come yet."""
+
 
 class SoftState(NamedTuple):
     """Everything that learns."""
@@ -60,6 +63,19 @@ def start(
         adam.alpha.init(log_alpha),
         last_metrics,
     )
+
+
+def with_first_alpha(state: SoftState, batch: critics.Batch, config: GACConfig | SACConfig) -> SoftState:
+    """The state; before the first update, with alpha in units of the rewards in its batch where that is asked for.
+
+    What an entropy is worth depends on the rewards it stands beside: those of one step, here the mean of n.
+    """
+    if config.alpha_unit == "absolute":
+        return state
+    size = jnp.sqrt(jnp.mean(batch.reward**2)) / config.n_step
+    first = jnp.log(config.alpha_init * jnp.maximum(size, SMALLEST_REWARD))
+    is_first = optax.tree_utils.tree_get(state.critic_optimizer, "count") == 0
+    return state._replace(log_alpha=jnp.where(is_first, first, state.log_alpha))
 
 
 def learn_critics(

@@ -48,7 +48,7 @@ class OffPolicyLearner:
         if learning:
             core.update.dispatch(self._sample(), core.updates)
             core.policy.tensors = core.policy.tensors | (core.update.tensors_before() or {})
-            raw = core.policy.raw(envs.obs, core.policy.noise(core.rng, envs.count))
+            raw = core.policy.raw(envs.obs, self._noise())
         else:
             raw = core.rng.uniform(-1.0, 1.0, (envs.count, envs.action_dim)).astype(np.float32)
         executed = np.clip(raw, -1.0, 1.0)
@@ -64,6 +64,16 @@ class OffPolicyLearner:
         core.vector_steps += 1
         if learning:
             core.updates += settings.updates_per_step
+
+    def _noise(self) -> np.ndarray:
+        """The noise that every environment explores with.  # [environments, noise_dim]"""
+        noise, spread = (
+            self.core.policy.noise(self.core.rng, self.core.envs.count),
+            self.settings.noise_spread,
+        )
+        if spread == 1.0 or len(noise) == 1:
+            return noise
+        return noise * np.geomspace(1.0 / spread, spread, len(noise), dtype=np.float32)[:, None]
 
     def _warm(self) -> bool:
         """Whether there is enough to learn from. Once begun it goes on, also when a run is extended."""

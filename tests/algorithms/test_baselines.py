@@ -57,7 +57,9 @@ def trained(env: str, settings: AlgorithmConfig, timesteps: int) -> Session:
     return trained_with(run_config(name, settings, timesteps, env, evaluations=1, eval_episodes=1))
 
 
-@pytest.mark.parametrize("settings", [SAC, TD3], ids=["sac", "td3"])
+@pytest.mark.parametrize(
+    "settings", [pytest.param(SAC, id="sac", marks=pytest.mark.slow), pytest.param(TD3, id="td3")]
+)
 def test_values_of_reward_discount_termination_and_truncation(settings):
     state = trained("Situations", settings, 16_000).learner.core.update.state
     for action in (-0.9, 0.0, 0.9):  # no action matters here
@@ -73,7 +75,12 @@ def test_values_of_reward_discount_termination_and_truncation_by_ppo():
 
 
 @pytest.mark.parametrize(
-    ("settings", "timesteps"), [(SAC, 12_000), (TD3, 12_000), (PPO, 40 * 512)], ids=["sac", "td3", "ppo"]
+    ("settings", "timesteps"),
+    [
+        pytest.param(SAC, 12_000, id="sac"),
+        pytest.param(TD3, 12_000, id="td3", marks=pytest.mark.slow),
+        pytest.param(PPO, 40 * 512, id="ppo", marks=pytest.mark.slow),
+    ],
 )
 def test_the_target_is_reached(settings, timesteps):
     """Best return 0, at an action inside the box."""
@@ -129,16 +136,11 @@ def test_runtime_equals_jax_and_survives_a_file(name, tmp_path):
 @pytest.mark.parametrize("name", ["sac", "td3", "ppo"])
 def test_by_command_and_by_import(name, tmp_path, capsys):
     """A run made by the command line is evaluated by it, and loaded, played and saved in Python."""
-    arguments = [
-        "tests.probes:Reach-v0",
-        "--algorithm",
-        name,
-        "--timesteps",
-        "2048",
-        "--actor.hidden-sizes",
-        "16",
-        "16",
-    ]
+    arguments = ["tests.probes:Reach-v0", "--algorithm", name, "--actor.hidden-sizes", "8"]
+    if name == "ppo":
+        arguments += ["--timesteps", "256", "--rollout", "128", "--minibatches", "2", "--epochs", "1"]
+    else:
+        arguments += ["--timesteps", "256", "--critic.hidden-sizes", "8", "--batch-size", "8"]
     arguments += ["--evaluations", "1", "--eval-episodes", "2", "--runs-dir", str(tmp_path / "runs")]
     assert cli.main(["train", *arguments]) == 0
     (run,) = (tmp_path / "runs").iterdir()

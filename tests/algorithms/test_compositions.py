@@ -19,18 +19,18 @@ from geoact.transitions import row_width
 from tests.training_cases import run_config, trained
 
 OBS, ACTION = 3, 2
-TINY = NetworkConfig((8, 8))
+TINY = NetworkConfig((8,))
 SETTINGS: dict[str, OffPolicyConfig] = {
-    "gac": GACConfig(actor=TINY, critic=CriticConfig(hidden_sizes=(8, 8)), exploration="entropy"),
-    "sac": SACConfig(actor=TINY, critic=CriticConfig(hidden_sizes=(8, 8))),
-    "td3": TD3Config(actor=TINY, critic=CriticConfig(hidden_sizes=(8, 8), actor_value="one"), policy_delay=1),
+    "gac": GACConfig(actor=TINY, critic=CriticConfig(hidden_sizes=(8,)), exploration="entropy"),
+    "sac": SACConfig(actor=TINY, critic=CriticConfig(hidden_sizes=(8,))),
+    "td3": TD3Config(actor=TINY, critic=CriticConfig(hidden_sizes=(8,), actor_value="one"), policy_delay=1),
 }
 DROQ: dict[str, Any] = {
-    "critic": CriticConfig(hidden_sizes=(8, 8), layer_norm=True, dropout=0.01, actor_value="mean"),
+    "critic": CriticConfig(hidden_sizes=(8,), layer_norm=True, dropout=0.01, actor_value="mean"),
     "updates_per_step": 20,
 }
 REDQ: dict[str, Any] = {  # with ten critics where compiling them costs nothing
-    "critic": CriticConfig(hidden_sizes=(8, 8), count=4, target_subset=2, actor_value="mean"),
+    "critic": CriticConfig(hidden_sizes=(8,), count=4, target_subset=2, actor_value="mean"),
     "updates_per_step": 20,
 }
 
@@ -145,7 +145,7 @@ def test_forms_are_configurations(form: str, algorithm: str):
 
 def test_the_policy_of_td3_climbs_the_first_critic():
     """Where the second critic's weights change, the step of TD3's policy does not."""
-    first_one = CriticConfig(hidden_sizes=(8, 8), actor_value="one")
+    first_one = CriticConfig(hidden_sizes=(8,), actor_value="one")
     for critic, same in ((first_one, True), (dataclasses.replace(first_one, actor_value="mean"), False)):
         built, state, config = made("td3", critic=critic, critic_lr=1e-12)
         first, second = state.critic.members
@@ -177,6 +177,7 @@ def test_the_default_of_td3_is_the_first_critic_and_of_the_others_the_smaller():
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", [DROQ, REDQ], ids=["droq", "redq"])
 def test_forms_train_on_a_probe(form: dict[str, Any]):
     settings = dataclasses.replace(

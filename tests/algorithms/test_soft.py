@@ -1,5 +1,7 @@
 """What GAC and SAC share: the tuned weight of the entropy, and a target that follows the critics."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -59,3 +61,20 @@ def test_the_penalty_lowers_the_target_and_the_target_network_follows(state):
     slow, old, new = (s.members[0].layers[0].bias for s in (after.target, state.target, after.critic))
     np.testing.assert_allclose(slow, old + 0.25 * (new - old), atol=1e-6)
     assert losses[1] > losses[0]
+
+
+@pytest.mark.parametrize("size", [0.3, 0.0])
+def test_alpha_in_units_of_the_reward_is_set_by_the_first_batch(state, size: float):
+    config = dataclasses.replace(CONFIG, alpha_unit="reward", n_step=3)
+    reward = size * jnp.array([1.0, -1.0, 1.0, -1.0])
+    batch = critics.Batch(
+        jnp.zeros((4, OBS)), jnp.zeros((4, ACTION)), reward, jnp.zeros(4), jnp.zeros((4, OBS))
+    )
+    first = soft.with_first_alpha(state, batch, config)
+    np.testing.assert_allclose(jnp.exp(first.log_alpha), 0.5 * max(size / 3, 1e-3), rtol=1e-6)
+    # After the first update it is whatever it has become.
+    counted = state.critic_optimizer[0]._replace(count=jnp.asarray(1))
+    later = state._replace(critic_optimizer=(counted, *state.critic_optimizer[1:]))
+    assert float(soft.with_first_alpha(later, batch, config).log_alpha) == float(state.log_alpha)
+    # Nothing happens unless it is asked for.
+    assert soft.with_first_alpha(state, batch, CONFIG) is state

@@ -14,11 +14,12 @@ from geoact.commands import train
 from geoact.commands.resume import Resume
 from geoact.commands.resume import run as run_resume
 from geoact.commands.train import Train
-from geoact.config import REGISTRY, Entry, GACConfig, NetworkConfig, RunConfig, RunOptions, SACConfig
+from geoact.config import REGISTRY, Entry, GACConfig, RunConfig, RunOptions, SACConfig
 from geoact.experiments import run_file
 from geoact.storage import notes
 from geoact.storage.runs import Run, open_run
 from tests.test_cli import QUICK
+from tests.training_cases import CRITIC, TINY
 
 REACH = "tests.probes:Reach-v0"
 
@@ -267,7 +268,7 @@ def test_quiet_and_by_name(trained, capsys):
 
 def test_from_python(tmp_path, capsys):
     """Commands are functions of typed data."""
-    settings = SACConfig(batch_size=8, buffer_size=100, actor=NetworkConfig(hidden_sizes=(8,)))
+    settings = SACConfig(batch_size=8, buffer_size=100, actor=TINY, critic=CRITIC)
     options = Train(
         REACH, algorithm="sac", settings=settings, timesteps=32, num_envs=2, evaluations=1, eval_episodes=1
     )

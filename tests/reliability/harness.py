@@ -20,15 +20,15 @@ ROOT = HERE.parent.parent
 CLOCK_FACTS = ("elapsed", "checkpoint_seconds", "metrics_size")
 BUFFER = 1500
 
-_SMALL: dict[str, Any] = {"actor": {"hidden_sizes": (16, 16)}}
+_SMALL: dict[str, Any] = {"actor": {"hidden_sizes": (16,)}}
 _OFF_POLICY: dict[str, Any] = _SMALL | {
-    "critic": {"hidden_sizes": (16, 16)},
+    "critic": {"hidden_sizes": (16,)},
     "batch_size": 16,
     "buffer_size": BUFFER,
     "learning_starts": 50,
 }
 _INGREDIENTS: dict[str, Any] = {
-    "critic": {"hidden_sizes": (16, 16), "layer_norm": True, "dropout": 0.01, "loss": "hl-gauss", "bins": 21},
+    "critic": {"hidden_sizes": (16,), "layer_norm": True, "dropout": 0.01, "loss": "hl-gauss", "bins": 21},
     "n_step": 3,
     "normalize_obs": True,
     "normalize_reward": True,
@@ -37,7 +37,7 @@ _INGREDIENTS: dict[str, Any] = {
 }
 SETTINGS: dict[str, dict[str, Any]] = {
     **dict.fromkeys(("gac", "sac", "td3"), _OFF_POLICY),
-    "ppo": _SMALL | {"value_hidden_sizes": (16, 16), "rollout": 128, "epochs": 2, "minibatches": 4},
+    "ppo": _SMALL | {"value_hidden_sizes": (16,), "rollout": 128, "epochs": 2, "minibatches": 4},
     "gac+": _OFF_POLICY | _INGREDIENTS | {"exploration": "entropy", "center_entropy": True},
     "sac+": _OFF_POLICY | _INGREDIENTS | {"center_entropy": True},
     "td3+": _OFF_POLICY | _INGREDIENTS,

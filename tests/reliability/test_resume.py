@@ -13,8 +13,8 @@ from geoact.training import session as sessions
 from . import harness
 
 ALGORITHMS = [
-    *("gac+", "ppo"),
-    *(pytest.param(name, marks=pytest.mark.slow) for name in ("gac", "sac", "td3", "sac+", "td3+")),
+    *("td3", "ppo"),
+    *(pytest.param(name, marks=pytest.mark.slow) for name in ("gac", "sac", "gac+", "sac+", "td3+")),
 ]
 
 

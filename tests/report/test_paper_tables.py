@@ -165,6 +165,7 @@ def test_all_says_how_to_make_what_is_missing(folder: Path, capsys: pytest.Captu
     assert "geoact import FILE.pt" in said
 
 
+@pytest.mark.slow
 def test_all_shows_what_was_made_before(tmp_path: Path) -> None:
     """On the committed results, every study and the checkpoints answer with numbers."""
     answers = {answer.name: answer for answer in reproduce("all", RESULTS, tmp_path / "out").answers}

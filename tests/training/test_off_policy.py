@@ -154,6 +154,27 @@ def test_nan_parameters_are_met_before_they_act():
         assert np.isfinite(replay.rows[: stored + 4]).all()
 
 
+@pytest.mark.parametrize(
+    ("count", "spread", "scales"),
+    [(4, 1.0, [1, 1, 1, 1]), (3, 4.0, [0.25, 1, 4]), (4, 8.0, [0.125, 0.5, 2, 8]), (1, 4.0, [1])],
+)
+def test_environments_explore_with_different_strengths(count: int, spread: float, scales: list[float]):
+    """The weight of the noise in a mixture w mu + (1 - w) s xi: its odds w / (1 - w) are divided by s."""
+    wanted = config(noise_spread=spread, concentration="fixed", weight=0.8, exploration="none")
+    with start(dataclasses.replace(wanted, num_envs=count)) as session:
+        policy, rng = session.policy, np.random.default_rng(7)
+        learner(session).core.rng = np.random.default_rng(7)
+        noise, drawn = learner(session)._noise(), policy.noise(rng, count)
+        np.testing.assert_allclose(noise, drawn * np.array(scales, np.float32)[:, None], rtol=1e-6)
+        obs = np.ones((count, policy.spec.obs_dim), np.float32)
+        chosen = policy.raw(obs, noise)
+        for i, scale in enumerate(scales):
+            odds = 4.0 / scale
+            spec = dataclasses.replace(policy.spec.head, weight=odds / (1.0 + odds))
+            other = runtime.Policy(dataclasses.replace(policy.spec, head=spec), policy.tensors)
+            np.testing.assert_allclose(chosen[i], other.raw(obs, drawn)[i], rtol=1e-4, atol=1e-5)
+
+
 # Normalised observations
 
 NORMAL = {
@@ -167,7 +188,7 @@ NORMAL = {
 }
 
 
-@pytest.mark.parametrize("algorithm", list(NORMAL))
+@pytest.mark.parametrize("algorithm", ["gac", "td3", pytest.param("sac", marks=pytest.mark.slow)])
 def test_normalised_observations(algorithm: str, tmp_path: Any):
     """Raw in replay, normalised in the batches and before the policy, whose file keeps the statistics."""
     batches: list[np.ndarray] = []

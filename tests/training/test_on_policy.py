@@ -13,7 +13,7 @@ from geoact.training.session import Session
 from tests.training_cases import fingerprint, run_config, start
 
 CONFIG = PPOConfig(
-    actor=NetworkConfig((8, 8), "tanh"), value_hidden_sizes=(8, 8), rollout=32, minibatches=2, epochs=2
+    actor=NetworkConfig((8,), "tanh"), value_hidden_sizes=(8,), rollout=32, minibatches=2, epochs=2
 )
 
 

@@ -499,9 +499,9 @@ def test_a_finished_run_is_complete_at_once(tmp_path):
 
 # Exact resume of everything that can be chosen
 
-_CRITIC = CriticConfig(hidden_sizes=(8, 8), layer_norm=True, dropout=0.1)
+_CRITIC = CriticConfig(hidden_sizes=(8,), layer_norm=True, dropout=0.1)
 _ALL: dict[str, Any] = {
-    "actor": NetworkConfig((8, 8), "silu", True),
+    "actor": NetworkConfig((8,), "silu", True),
     "batch_size": 8,
     "buffer_size": 150,
     "learning_starts": 5,
