@@ -6,6 +6,7 @@ value used, so that what a run writes down is complete.
 """
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
@@ -178,7 +179,10 @@ class GACConfig(OffPolicyConfig):
     """The bonus that keeps the policy exploring. kappa: -kappa, the paper's. entropy: the exact entropy, its
     weight alpha tuned to a target. none: no bonus."""
     target_entropy: float | None = None
-    """Entropy that alpha is tuned to (exploration=entropy). Automatic: minus the action dimension."""
+    """Entropy of the direction that alpha is tuned to (exploration=entropy). Automatic: see entropy-of."""
+    entropy_of: Literal["direction", "action"] = "direction"
+    """What the automatic target means, minus the action dimension being its entropy: the direction on the unit sphere,
+    or the action, whose entropy the radius makes larger; then the noise in a coordinate is what it is in SAC."""
     alpha_lr: float = 1e-3
     """Adam's learning rate for log alpha (exploration=entropy)."""
     alpha_init: float = 1.0
@@ -213,6 +217,10 @@ class GACConfig(OffPolicyConfig):
             )
         if self.scale == "learned":
             require(
+                self.entropy_of == "direction" or self.target_entropy is not None,
+                "entropy-of=action needs a fixed radius, which scale=learned has not: give a --target-entropy",
+            )
+            require(
                 self.radius is None,
                 "scale=learned replaces the radius by a learned one: leave --radius out, or set --scale-max",
             )
@@ -228,7 +236,10 @@ class GACConfig(OffPolicyConfig):
         if concentration == "auto":
             concentration = "free" if self.exploration == "entropy" else "softplus"
         radius = self.radius if self.radius is not None else default_radius(env)
-        target = self.target_entropy if self.target_entropy is not None else -float(action_dim)
+        target = self.target_entropy
+        if target is None:
+            stretched = (action_dim + slack - 1) * math.log(radius) if self.entropy_of == "action" else 0.0
+            target = -float(action_dim) - stretched
         # A resolved configuration resolves to itself, so the radius stays None where the scale is learned.
         return dataclasses.replace(
             self,

@@ -41,6 +41,8 @@ from geoact.policies import NetworkConfig
         ({"exploration": "entropy", "normalize_direction": False}, "density on the sphere"),
         ({"exploration": "entropy", "concentration": "published"}, "choose free or softplus"),
         ({"scale": "learned", "radius": 2.0}, "leave --radius out"),
+        ({"scale": "learned", "entropy_of": "action"}, "give a --target-entropy"),
+        ({"noise_spread": 0.5}, "noise-spread must be 1 or more, got 0.5"),
     ],
 )
 def test_trust_03_invalid_choices_are_refused_with_a_sentence(settings, sentence):
@@ -48,6 +50,24 @@ def test_trust_03_invalid_choices_are_refused_with_a_sentence(settings, sentence
         GACConfig(**settings)
     assert sentence in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("radius", "slack"), [(2.5, 1), (1.0, 1), (2.5, 0)])
+def test_the_target_entropy_of_the_action_leaves_sacs_noise_in_each_coordinate(radius: float, slack: int):
+    """Narrow noise is Gaussian in the d - 1 + k directions along the sphere: where that is all of the action's (k = 1),
+    an entropy of -d is that of a Gaussian of entropy -1 in each of its coordinates."""
+    dim = 6
+    config = GACConfig(exploration="entropy", entropy_of="action", radius=radius, slack=slack)
+    resolved = config.resolve("Toy-v0", dim, 1000)
+    assert resolved.target_entropy is not None and resolved.resolve("Toy-v0", dim, 1000) == resolved
+    along = dim - 1 + slack
+    of_the_action = resolved.target_entropy + along * np.log(radius)
+    np.testing.assert_allclose(of_the_action, -dim)
+    width = np.exp(of_the_action / along - 0.5 * np.log(2 * np.pi * np.e))  # of that Gaussian
+    if slack == 1:
+        np.testing.assert_allclose(width, np.exp(-1.0) / np.sqrt(2 * np.pi * np.e))
+    usual = GACConfig(exploration="entropy", radius=radius).resolve("Toy-v0", dim, 1000)
+    assert usual.target_entropy == -dim
 
 
 RECORDS: list[type] = [GACConfig, SACConfig, TD3Config, PPOConfig, CriticConfig, NetworkConfig, RunOptions]
