@@ -110,6 +110,8 @@ class OffPolicyConfig(AlgorithmConfig):
     """Transitions per update."""
     buffer_size: int = 1_000_000
     """Transitions kept for replay."""
+    replay_recency: float = 1.0
+    """How much replay prefers new transitions. 1: not at all; 2: half of a batch comes from the newest quarter."""
     learning_starts: int = 5_000
     """Vector steps of uniform random actions before learning (never more than a fifth of the run)."""
     updates_per_step: int = 1
@@ -137,6 +139,7 @@ class OffPolicyConfig(AlgorithmConfig):
         positive(self, "actor_lr", "critic_lr")
         not_negative(self, "learning_starts", "weight_decay")
         share(self, "tau")
+        require(self.replay_recency >= 1, f"replay-recency must be 1 or more, got {self.replay_recency}")
         require(self.noise_spread >= 1, f"noise-spread must be 1 or more, got {self.noise_spread}")
         require(
             self.critic.loss == "mse" or self.normalize_reward,
@@ -449,9 +452,12 @@ class Entry:
 FAST: dict[str, Any] = {
     "normalize_obs": True,
     "normalize_reward": True,
+    "n_step": 3,
+    "buffer_size": 50_000,
     "tau": 0.1,
     "batch_size": 128,
     "policy_delay": 2,
+    "updates_per_step": 2,
     "learning_starts": 2_000,
     "alpha_init": 0.01,
     "critic": CriticConfig(layer_norm=True),
@@ -469,7 +475,9 @@ REGISTRY: dict[str, Entry] = {
         "#56B4E9",
     ),
     "gac-fast": Entry(
-        GACConfig(exploration="entropy", concentration="softplus", slack=1, radius=2.5, **FAST),
+        GACConfig(
+            exploration="entropy", concentration="softplus", entropy_of="action", slack=1, radius=2.5, **FAST
+        ),
         "geoact.algorithms.gac",
         "GAC",
         "Geometric Action Control with exact entropy and a fast critic",

@@ -42,6 +42,7 @@ from geoact.policies import NetworkConfig
         ({"exploration": "entropy", "concentration": "published"}, "choose free or softplus"),
         ({"scale": "learned", "radius": 2.0}, "leave --radius out"),
         ({"scale": "learned", "entropy_of": "action"}, "give a --target-entropy"),
+        ({"replay_recency": 0.5}, "replay-recency must be 1 or more, got 0.5"),
         ({"noise_spread": 0.5}, "noise-spread must be 1 or more, got 0.5"),
     ],
 )

@@ -164,10 +164,11 @@ INGREDIENTS: dict[str, tuple[str, ...]] = {
     "normalized-reward": ("normalize_reward", "alpha_init"),
     "layer-norm": ("critic",),
     "fast-target": ("tau",),
-    "cheap-updates": ("batch_size", "policy_delay"),
-    "short-warm-up": ("learning_starts",),
+    "three-steps": ("n_step",),
+    "short-replay": ("buffer_size",),
+    "cheap-updates": ("batch_size", "policy_delay", "updates_per_step", "learning_starts"),
     "slack": ("slack", "radius"),
-    "bounded-noise": ("concentration",),
+    "narrow-noise": ("concentration", "entropy_of"),
 }
 
 

@@ -32,7 +32,9 @@ class OffPolicyLearner:
         settings, envs = core.config.settings, core.envs
         assert isinstance(settings, OffPolicyConfig)
         self.core, self.settings = core, settings
-        self.replay = Replay(settings.buffer_size, envs.obs_dim, envs.action_dim)
+        self.replay = Replay(
+            settings.buffer_size, envs.obs_dim, envs.action_dim, recency=settings.replay_recency
+        )
         self._n_step = NStep(settings.n_step, settings.gamma, envs.count, envs.obs_dim, envs.action_dim)
         width = row_width(envs.obs_dim, envs.action_dim)
         self._batches = np.empty((2, settings.updates_per_step, settings.batch_size, width), np.float32)

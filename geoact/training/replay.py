@@ -19,9 +19,20 @@ def available_memory() -> int:
 
 
 class Replay:
-    """The last `capacity` transitions, sampled uniformly with replacement."""
+    """The last `capacity` transitions, sampled with replacement.
 
-    def __init__(self, capacity: int, obs_dim: int, action_dim: int, memory: int | None = None):
+    By age: with u uniform in [0, 1), the share `u^recency` of what is here is younger than the one that is drawn. With
+    1 all are equally likely; with 2 half of a batch comes from the newest quarter, and nothing is forgotten.
+    """
+
+    def __init__(
+        self,
+        capacity: int,
+        obs_dim: int,
+        action_dim: int,
+        memory: int | None = None,
+        recency: float = 1.0,
+    ):
         width = row_width(obs_dim, action_dim)
         need, have = capacity * width * 4, memory if memory is not None else available_memory()
         if need > have:
@@ -31,6 +42,7 @@ class Replay:
             )
         self.rows = np.empty((capacity, width), np.float32)  # pages are taken as they are filled
         self.columns = columns(obs_dim, action_dim)
+        self.recency = recency
         self.added = 0
         """Transitions ever added; the next one goes to row `added % capacity`."""
 
@@ -85,7 +97,12 @@ class Replay:
         self.rows[np.arange(start, first + len(rows)) % self.capacity] = rows[start - first :]
 
     def sample(self, rng: np.random.Generator, out: np.ndarray) -> np.ndarray:
-        """Fill `out` [updates, batch, columns] with rows drawn uniformly, and return it."""
-        indices = rng.integers(0, len(self), out.shape[0] * out.shape[1])
+        """Fill `out` [updates, batch, columns] with rows drawn by their age, and return it."""
+        count = out.shape[0] * out.shape[1]
+        if self.recency == 1.0:
+            indices = rng.integers(0, len(self), count)
+        else:
+            age = (len(self) * rng.random(count) ** self.recency).astype(np.int64)
+            indices = (self.added - 1 - age) % self.capacity
         np.take(self.rows, indices, axis=0, out=out.reshape(-1, out.shape[-1]), mode="clip")
         return out

@@ -46,6 +46,22 @@ def test_samples_are_stored_rows_and_all_of_them_come_up():
     assert drawn == rows
 
 
+@pytest.mark.parametrize("added", [400, 1000])  # a part of the ring, and twice around with a rest
+def test_with_recency_the_young_come_up_more_often_by_their_law(added: int):
+    """The age a as a share of what is there has the distribution function a^(1/recency)."""
+    rng = np.random.default_rng(0)
+    replay = Replay(420, 3, 2, recency=2.0)
+    for first in range(0, added, 20):
+        numbered = np.repeat(np.arange(first, first + 20, dtype=np.float32)[:, None], 3, axis=1)
+        replay.add(numbered, numbered[:, :2], numbered[:, 0], numbered[:, 0], numbered)
+    out = replay.sample(rng, np.empty((20, 1000, row_width(3, 2)), np.float32))
+    age = (added - 1 - out[..., 0].ravel()) / len(replay)
+    assert age.min() >= 0.0 and age.max() < 1.0
+    for share in (0.01, 0.25, 0.5, 0.9):
+        assert abs(np.mean(age < share) - np.sqrt(share)) < 0.02
+    assert len(set(out[..., 0].ravel())) > 0.99 * len(replay)  # nothing is forgotten
+
+
 def test_rows_split_into_what_was_added():
     rng = np.random.default_rng(0)
     replay = Replay(5, 3, 2)
