@@ -1,7 +1,9 @@
 """An algorithm's update, compiled, with the state that it changes."""
 
+import functools
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +14,35 @@ from geoact.runtime import Tensors
 
 Metrics = dict[str, float]
 VALUE = "value"
+
+
+class Program(NamedTuple):
+    """An update as a compiled function of plain arrays."""
+
+    step: Callable[..., tuple[list[jax.Array], jax.Array, jax.Array]]
+    """(leaves of the state, data, key, number of the update) -> leaves, policy as one vector, value and metrics"""
+    names: list[str]
+    """Of the metrics; known once the function has been traced."""
+
+
+@functools.lru_cache(maxsize=16)
+def compiled(algorithm: Algorithm, structure: Any) -> Program:
+    """The program of an algorithm, for states of this structure; a process that trains it again has it already."""
+    names: list[str] = []
+
+    def step(
+        leaves: list[jax.Array], data: Any, key: jax.Array, count: jax.Array
+    ) -> tuple[list[jax.Array], jax.Array, jax.Array]:
+        before = jax.tree.unflatten(structure, leaves)
+        state, value, metrics = algorithm.update(before, data, jax.random.fold_in(key, count))
+        names[:] = sorted(metrics)  # learned while tracing
+        return (
+            jax.tree.leaves(state),
+            _ravel(algorithm.policy(state)),
+            jnp.stack([value, *(metrics[name] for name in names)]),
+        )
+
+    return Program(jax.jit(step, donate_argnums=0), names)
 
 
 class CompiledUpdate:
@@ -28,21 +59,7 @@ class CompiledUpdate:
     def __init__(self, algorithm: Algorithm, state: State, seed: int):
         self._leaves, self._structure = jax.tree.flatten(state)
         self._key = jax.random.key(seed, impl="rbg")
-        self._names: list[str] = []
-
-        def step(
-            leaves: list[jax.Array], data: Any, key: jax.Array, count: jax.Array
-        ) -> tuple[list[jax.Array], jax.Array, jax.Array]:
-            before = jax.tree.unflatten(self._structure, leaves)
-            state, value, metrics = algorithm.update(before, data, jax.random.fold_in(key, count))
-            self._names = sorted(metrics)  # learned while tracing, once
-            return (
-                jax.tree.leaves(state),
-                _ravel(algorithm.policy(state)),
-                jnp.stack([value, *(metrics[name] for name in self._names)]),
-            )
-
-        self._step = jax.jit(step, donate_argnums=0)
+        self._program = compiled(algorithm, self._structure)
         self._layout = {name: tensor.shape for name, tensor in algorithm.policy(state).items()}
         self._policy = algorithm.policy
         self._vector: jax.Array | None = None
@@ -62,7 +79,7 @@ class CompiledUpdate:
         `tensors_before` has returned.
         """
         self._vector_before = self._vector
-        self._leaves, self._vector, self._metrics = self._step(
+        self._leaves, self._vector, self._metrics = self._program.step(
             self._leaves, data, self._key, np.uint32(count)
         )
 
@@ -92,7 +109,7 @@ class CompiledUpdate:
         """The metrics of the last update and its mean value under "value", if there was one."""
         if self._metrics is None:
             return self._restored
-        return dict(zip([VALUE, *self._names], np.asarray(self._metrics).tolist()))
+        return dict(zip([VALUE, *self._program.names], np.asarray(self._metrics).tolist()))
 
 
 def _ravel(tensors: dict[str, jax.Array]) -> jax.Array:

@@ -1,11 +1,16 @@
 """The compiled update: its state, what it hands back, and when."""
 
+import dataclasses
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from geoact.algorithms import build
 from geoact.algorithms.record import Algorithm, Learned
+from geoact.config import GACConfig
 from geoact.training.update import VALUE, CompiledUpdate
 
 
@@ -99,3 +104,24 @@ def test_every_seed_that_a_run_may_have_is_a_key(seed: int):
     update = CompiledUpdate(*toy(), seed=seed)
     update.dispatch(np.ones(4, np.float32), 2**32 - 1)
     assert np.isfinite(update.metrics()["toy/a"])
+
+
+def test_a_second_run_of_the_same_algorithm_is_not_traced_again():
+    plain, state = toy()
+    traced: list[int] = []
+
+    def counted(state: Any, data: Any, key: jax.Array) -> Learned:
+        traced.append(1)
+        return plain.update(state, data, key)
+
+    algorithm = dataclasses.replace(plain, update=counted)
+    first, second = (CompiledUpdate(algorithm, jax.tree.map(jnp.copy, state), seed=seed) for seed in range(2))
+    for update, times in ((first, 2), (second, 1)):
+        for number in range(times):
+            update.dispatch(np.ones(4, np.float32), number)
+    assert len(traced) == 1
+    assert (first.metrics()["toy/n"], second.metrics()["toy/n"]) == (2.0, 1.0)  # each with a state of its own
+    assert first.metrics()["toy/a"] != second.metrics()["toy/a"]
+    assert build("gac", GACConfig(slack=0, concentration="softplus"), 3, 2) is build(
+        "gac", GACConfig(slack=0, concentration="softplus"), 3, 2
+    )
