@@ -54,7 +54,9 @@ def test_trust_03_invalid_choices_are_refused_with_a_sentence(settings, sentence
 
 
 @pytest.mark.parametrize(("radius", "slack"), [(2.5, 1), (1.0, 1), (2.5, 0)])
-def test_the_target_entropy_of_the_action_leaves_sacs_noise_in_each_coordinate(radius: float, slack: int):
+def test_the_target_entropy_of_the_action_leaves_sacs_noise_in_each_coordinate(
+    radius: float, slack: Literal[0, 1]
+):
     """Narrow noise is Gaussian in the d - 1 + k directions along the sphere: where that is all of the action's (k = 1),
     an entropy of -d is that of a Gaussian of entropy -1 in each of its coordinates."""
     dim = 6
