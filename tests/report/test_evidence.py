@@ -50,6 +50,8 @@ def test_the_table_by_hand(folder: Path) -> None:
     assert cheetah["sac"] == "25.00 ± 0.00 / 50.00 ± 0.00 (n=2)"
     assert cheetah["td3"] == "no runs"
     assert cheetah["transitions = vector steps x environments"] == "8,000 = 1,000 x 8"
+    assert cheetah["paper's gac (vector steps)"] == "12,750 ± 758 (1,000,000)"
+    assert rows["Pusher-v4 (run as Pusher-v5)"]["paper's gac (vector steps)"] == "-32 ± 0 (500,000)"
     assert rows["walker-run"]["gac"] == "40.00 ± 0.00 / 300 ± 0 (n=2)"  # by gac-scale, as the notes say
     text = (folder / "evidence.md").read_text()
     assert "gac is gac-scale on walker-run" in text
