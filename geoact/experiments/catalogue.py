@@ -160,15 +160,13 @@ _BASELINES = {name: Variant(name, paper=name) for name in ("sac", "td3", "ppo")}
 PLAIN = GACConfig(exploration="entropy")
 """What the recipe is built upon, and compared with."""
 INGREDIENTS: dict[str, tuple[str, ...]] = {
-    "normalized-obs": ("normalize_obs",),
-    "normalized-reward": ("normalize_reward", "alpha_init"),
+    "normalization": ("normalize_obs", "normalize_reward", "alpha_init"),
     "layer-norm": ("critic",),
     "fast-target": ("tau",),
     "three-steps": ("n_step",),
     "short-replay": ("buffer_size",),
     "cheap-updates": ("batch_size", "policy_delay", "updates_per_step", "learning_starts"),
-    "slack": ("slack", "radius"),
-    "narrow-noise": ("concentration", "entropy_of"),
+    "geometry": ("slack", "radius", "concentration", "entropy_of"),
 }
 
 
@@ -331,7 +329,7 @@ EXPERIMENTS = {
             "recipe",
             "The recipe of gac-fast taken apart on the development tasks",
             tuple(
-                dataclasses.replace(_TASKS[env], vector_steps=REDUCED)
+                dataclasses.replace(_TASKS[env], vector_steps=REDUCED // 2)
                 for env in ("HalfCheetah-v4", "Walker2d-v4", "Hopper-v4", "dm_control/quadruped-walk")
             ),
             _recipe(),
