@@ -29,8 +29,8 @@ PACKAGES = {"egl": "libegl1 and libgl1-mesa-dri", "osmesa": "libosmesa6"}
 
 RATE = 25.0
 """Pictures a second: more only cost space."""
-SMALL_HEIGHT, SMALL_RATE, SMALL_COLORS, SMALL_SECONDS = 200, 12.5, 32, 4.0
-"""What a clip on a card needs: a few hundred kilobytes as a GIF."""
+SMALL_HEIGHT, SMALL_RATE, SMALL_COLORS, SMALL_SECONDS = 140, 12.5, 16, 3.0
+"""What a clip on a card needs: less than a hundred kilobytes as a GIF."""
 
 _TRY = """
 import mujoco
@@ -141,12 +141,12 @@ def record_small(policy: "Policy", env_id: str, out: Path, seed: int = 0) -> lis
 
 
 def _follow(env: "gym.Env") -> None:
-    """Look through the model's own tracking camera: the default one stays behind where none is set."""
+    """Look through the model's own tracking camera: the free one, Gymnasium's default, stays where it is."""
     dm_control: object = getattr(env.unwrapped, "render_kwargs", None)
     if isinstance(dm_control, dict):
         dm_control.setdefault("camera_id", 0)  # by DMControl's convention the one that follows
     renderer = getattr(env.unwrapped, "mujoco_renderer", None)
-    if renderer is None or "trackbodyid" in (renderer.default_cam_config or {}):
+    if renderer is None:
         return
     cameras = [renderer.model.camera(i).name for i in range(renderer.model.ncam)]
     if "track" in cameras:
