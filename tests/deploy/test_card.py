@@ -186,4 +186,4 @@ def test_without_rendering_the_card_is_made_all_the_same(
     monkeypatch.setitem(sys.modules, "geoact.report.video", types.SimpleNamespace(record_small=record))
     card.write(run.path, tmp_path / "card", episodes=1)
     assert not list((tmp_path / "card").glob("replay.*"))
-    assert "replay" not in (tmp_path / "card" / "README.md").read_text()
+    assert "replay.gif" not in (tmp_path / "card" / "README.md").read_text()
