@@ -5,9 +5,9 @@ BIN := $(VENV)/bin
 
 BENCH := .venv-bench
 
-# Most of the default suite's time is compiling small programs: it leaves out LLVM's optimisations. The long tests,
-# the reliability suite and training itself compile as users do.
-QUICK_COMPILE := --xla_backend_optimization_level=0
+# Most of the default suite's time is compiling small programs: it leaves out LLVM's optimisations and XLA's fusion emitters.
+# The long tests, the reliability suite and training itself compile as users do.
+QUICK_COMPILE := --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false
 
 .PHONY: train test test-slow test-package reliability test-peers bench docs check format lock clean
 
@@ -20,7 +20,7 @@ train: $(VENV)/.ready  ## train GAC on HalfCheetah-v5 for 240,000 transitions, e
 	 echo "metrics: $$run/metrics.jsonl (TensorBoard: tensorboard --logdir runs)"
 
 test: $(VENV)/.ready  ## the default suite, a few minutes
-	XLA_FLAGS=$(QUICK_COMPILE) $(BIN)/python -m pytest -n 2 --dist worksteal
+	XLA_FLAGS="$(QUICK_COMPILE)" $(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-slow: $(VENV)/.ready  ## the long tests
 	$(BIN)/python -m pytest -m slow

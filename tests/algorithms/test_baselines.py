@@ -68,6 +68,7 @@ def test_values_of_reward_discount_termination_and_truncation(settings):
         np.testing.assert_allclose(second, VALUES, atol=0.12)
 
 
+@pytest.mark.slow
 def test_values_of_reward_discount_termination_and_truncation_by_ppo():
     state = trained("Situations", PPO, 40 * 512).learner.core.update.state
     hidden = policies.hidden(JAX, NetworkConfig((32, 32), "tanh"), state.value, SITUATIONS)
@@ -133,7 +134,7 @@ def test_runtime_equals_jax_and_survives_a_file(name, tmp_path):
         )
 
 
-@pytest.mark.parametrize("name", ["sac", "td3", "ppo"])
+@pytest.mark.parametrize("name", ["ppo", *(pytest.param(n, marks=pytest.mark.slow) for n in ("sac", "td3"))])
 def test_by_command_and_by_import(name, tmp_path, capsys):
     """A run made by the command line is evaluated by it, and loaded, played and saved in Python."""
     arguments = ["tests.probes:Reach-v0", "--algorithm", name, "--actor.hidden-sizes", "8"]

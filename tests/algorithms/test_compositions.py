@@ -125,7 +125,9 @@ def test_delayed_by_itself():
 @pytest.mark.parametrize(
     "algorithm", ["sac", *(pytest.param(name, marks=pytest.mark.slow) for name in ("gac", "td3"))]
 )
-@pytest.mark.parametrize("form", ["droq", "redq", "one critic"])
+@pytest.mark.parametrize(
+    "form", ["droq", *(pytest.param(form, marks=pytest.mark.slow) for form in ("redq", "one critic"))]
+)
 def test_forms_are_configurations(form: str, algorithm: str):
     """Each learns: every critic and the policy move, all metrics are finite, and the key decides."""
     one: dict[str, Any] = {"critic": CriticConfig(hidden_sizes=(8,), count=1)}

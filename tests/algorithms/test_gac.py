@@ -160,6 +160,7 @@ def test_probe_direction_and_magnitude_are_reached_with_slack():
     assert score > -0.015
 
 
+@pytest.mark.slow
 def test_probe_without_slack_keeps_the_norm():
     """The paper's form reaches the direction, and cannot reach the magnitude: every action has norm r = 0.9."""
     settings = GACConfig(

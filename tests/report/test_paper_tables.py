@@ -176,6 +176,7 @@ def test_all_shows_what_was_made_before(tmp_path: Path) -> None:
     assert rows["Walker2d-v4"]["published"] == "5,889 ± 47" and rows["Walker2d-v4"]["ours"] == "5,886 ± 24"
 
 
+@pytest.mark.slow
 def test_a_study_is_made_when_it_is_asked_for(folder: Path) -> None:
     done = reproduce("tableA1", folder / "runs", folder / "out")
     assert folder / "out" / "concentration.md" in done.written and not done.missing
