@@ -73,6 +73,23 @@ def test_the_target_entropy_of_the_action_leaves_sacs_noise_in_each_coordinate(
     assert usual.target_entropy == -dim
 
 
+@pytest.mark.parametrize("dim", [3, 5, 6, 7, 8, 12, 17])
+def test_the_noise_of_the_action_is_a_tenth_on_every_task(dim: int):
+    """What docs/learning.md says of radius 2.5 and slack 1: the noise in a coordinate, r / (t sqrt(d + 1)), and w."""
+    from geoact import sphere
+
+    kappa = np.linspace(-2.0, 5.0, 20_000)
+    entropies = sphere.entropy_exact(kappa, dim + 1)
+    found: dict[str, tuple[float, float]] = {}
+    for whose in ("direction", "action"):
+        config = GACConfig(exploration="entropy", entropy_of=whose, radius=2.5, slack=1)
+        target = config.resolve("Toy-v0", dim, 1000).target_entropy
+        odds = float(np.exp(kappa[np.argmin(np.abs(entropies - target))]))
+        found[whose] = 2.5 / (odds * np.sqrt(dim + 1)), odds / (1.0 + odds)
+    assert 0.24 < found["direction"][0] < 0.32 and 0.09 < found["action"][0] < 0.13
+    assert 0.855 < found["action"][1] < 0.91
+
+
 RECORDS: list[type] = [GACConfig, SACConfig, TD3Config, PPOConfig, CriticConfig, NetworkConfig, RunOptions]
 FIELDS = [(kind, name) for kind in RECORDS for name in checks.hints(kind)]
 

@@ -9,7 +9,7 @@ from tyro.conf import Positional, arg
 from geoact.commands._console import unbreakable
 from geoact.commands._options import ExecutorOptions
 from geoact.errors import STOPPED
-from geoact.experiments.sweep import Selection
+from geoact.experiments.sweep import Selection, describe, plan_sweep, run_sweep
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,6 @@ def run(options: Sweep) -> int:
 
 
 def _sweep(options: Sweep) -> int:
-    from geoact.experiments.sweep import describe, plan_sweep, run_sweep
-
     if options.dry_run:
         chosen, runs = plan_sweep(options.experiment, options)
         print(describe(chosen, runs))

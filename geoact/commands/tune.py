@@ -9,7 +9,7 @@ from tyro.conf import Positional, arg
 from geoact.commands._console import unbreakable
 from geoact.commands._options import Algorithm, ExecutorOptions
 from geoact.errors import STOPPED
-from geoact.experiments.tuning import Search
+from geoact.experiments.tuning import Search, run_search
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,6 @@ def run(options: Tune) -> int:
 
 
 def _tune(options: Tune) -> int:
-    from geoact.experiments.tuning import run_search
     from geoact.report import searches
 
     outcome = run_search(

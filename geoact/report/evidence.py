@@ -12,7 +12,7 @@ import numpy as np
 
 from geoact import statistics
 from geoact.experiments.catalogue import Experiment
-from geoact.experiments.paper_numbers import paper_return, paper_vector_steps
+from geoact.experiments.paper_numbers import paper_return
 from geoact.report import style
 from geoact.report.collect import SCORES, RunGroup, Score
 from geoact.report.comparison import (
@@ -101,7 +101,7 @@ def table(experiment: Experiment, groups: Groups, skipped: list[str]) -> Table:
         row: list[Value] = [f"{task.name} (run as {task.env})" if task.note else task.name]
         row += [entry(merged.get((task.name, method))) for method in methods]
         row.append("; ".join(f"{total:,} = {-(-total // envs):,} x {envs}" for total, envs in steps))
-        row.append(f"{paper_return(task.name)} ({paper_vector_steps(task.name):,})")
+        row.append(paper_return(task.name))
         rows.append(row)
     columns = ["task", *methods, "transitions = vector steps x environments", "paper's gac (vector steps)"]
     return Table(experiment.name, experiment.title, columns, rows, notes(experiment, groups, skipped))

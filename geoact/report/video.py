@@ -30,7 +30,7 @@ PACKAGES = {"egl": "libegl1 and libgl1-mesa-dri", "osmesa": "libosmesa6"}
 RATE = 25.0
 """Pictures a second: more only cost space."""
 SMALL_HEIGHT, SMALL_RATE, SMALL_COLORS, SMALL_SECONDS = 140, 12.5, 16, 3.0
-"""What a clip on a card needs: less than a hundred kilobytes as a GIF."""
+"""What a clip on a card needs: about a hundred kilobytes as a GIF."""
 
 _TRY = """
 import mujoco

@@ -41,6 +41,12 @@ class OffPolicyLearner:
         self._normalizer = Normalizer(
             envs.count, envs.obs_dim, settings.gamma, settings.normalize_obs, settings.normalize_reward
         )
+        spread = settings.noise_spread
+        self._strengths = (
+            np.geomspace(1.0 / spread, spread, envs.count, dtype=np.float32)[:, None]
+            if spread != 1.0 and envs.count > 1
+            else None
+        )
         self._see_obs()
 
     def step(self) -> None:
@@ -69,13 +75,8 @@ class OffPolicyLearner:
 
     def _noise(self) -> np.ndarray:
         """The noise that every environment explores with.  # [environments, noise_dim]"""
-        noise, spread = (
-            self.core.policy.noise(self.core.rng, self.core.envs.count),
-            self.settings.noise_spread,
-        )
-        if spread == 1.0 or len(noise) == 1:
-            return noise
-        return noise * np.geomspace(1.0 / spread, spread, len(noise), dtype=np.float32)[:, None]
+        noise = self.core.policy.noise(self.core.rng, self.core.envs.count)
+        return noise if self._strengths is None else noise * self._strengths
 
     def _warm(self) -> bool:
         """Whether there is enough to learn from. Once begun it goes on, also when a run is extended."""
