@@ -84,6 +84,7 @@ def test_the_noise_of_the_action_is_a_tenth_on_every_task(dim: int):
     for whose in ("direction", "action"):
         config = GACConfig(exploration="entropy", entropy_of=whose, radius=2.5, slack=1)
         target = config.resolve("Toy-v0", dim, 1000).target_entropy
+        assert target is not None
         odds = float(np.exp(kappa[np.argmin(np.abs(entropies - target))]))
         found[whose] = 2.5 / (odds * np.sqrt(dim + 1)), odds / (1.0 + odds)
     assert 0.24 < found["direction"][0] < 0.32 and 0.09 < found["action"][0] < 0.13
