@@ -57,7 +57,7 @@ format: $(VENV)/.ready
 
 lock: $(VENV)/.ready  ## pin all dependencies anew
 	$(BIN)/pip install --quiet pip-tools
-	$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --no-emit-index-url --no-emit-find-links \
+	$(BIN)/pip-compile --quiet --no-strip-extras --generate-hashes --no-emit-index-url --no-emit-find-links \
 	  --no-emit-trusted-host --no-header --allow-unsafe --extra dev --extra docs --output-file requirements.lock pyproject.toml
 
 $(VENV)/.ready: requirements.lock pyproject.toml
