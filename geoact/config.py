@@ -130,6 +130,9 @@ class OffPolicyConfig(AlgorithmConfig):
     """Decoupled weight decay (AdamW) of the critics."""
     policy_delay: int = 1
     """Critic updates per update of the policy."""
+    policy_tau: float = 1.0
+    """The policy that acts, and that is evaluated and saved, is a running average of the one that learns: the share of
+    it that is taken over at each vector step. 1: the one that learns."""
     critic: CriticConfig = CriticConfig()
     """The critics."""
 
@@ -138,7 +141,7 @@ class OffPolicyConfig(AlgorithmConfig):
         positive(self, "batch_size", "buffer_size", "updates_per_step", "n_step", "policy_delay")
         positive(self, "actor_lr", "critic_lr")
         not_negative(self, "learning_starts", "weight_decay")
-        share(self, "tau")
+        share(self, "tau", "policy_tau")
         require(self.replay_recency >= 1, f"replay-recency must be 1 or more, got {self.replay_recency}")
         require(self.noise_spread >= 1, f"noise-spread must be 1 or more, got {self.noise_spread}")
         require(

@@ -1,15 +1,17 @@
 """The form every algorithm has: a frozen record of pure functions over a state pytree."""
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import jax
+import jax.numpy as jnp
 import optax
 from jax import Array
 
 from geoact.config import NORMALIZED_BOUND, OffPolicyConfig, OnPolicyConfig
-from geoact.critics import Batch, split_rows
+from geoact.critics import Batch, polyak, split_rows
 
 State = Any
 """A pytree of arrays: parameters, targets, optimisers."""
@@ -57,6 +59,13 @@ class Algorithm:
     """Off-policy: what replay holds, the clipped action that the environment got or the one before clipping"""
 
 
+class Averaged(NamedTuple):
+    """A state beside the running average of its policy."""
+
+    learning: State
+    policy: dict[str, Array]
+
+
 def value_bound(config: OffPolicyConfig | OnPolicyConfig) -> Callable[[float], float]:
     """No policy can earn more than the largest reward at every step for ever. Normalised rewards are bounded."""
 
@@ -92,7 +101,7 @@ def off_policy(
         state, (value, metrics) = jax.lax.scan(once, state, (rows, keys))
         return Learned(state, value[-1], {name: values[-1] for name, values in metrics.items()})
 
-    return Algorithm(
+    algorithm = Algorithm(
         "off-policy",
         init,
         update,
@@ -101,6 +110,25 @@ def off_policy(
         divergence_hint,
         replay_action,
     )
+    return algorithm if config.policy_tau == 1.0 else averaged(algorithm, config.policy_tau)
+
+
+def averaged(algorithm: Algorithm, tau: float) -> Algorithm:
+    """The algorithm with another policy to act with: a running average of the one that learns.
+
+    Single updates move a policy back and forth by more than they improve it; the average keeps what they agree on.
+    """
+
+    def init(key: Array) -> Averaged:
+        state = algorithm.init(key)
+        return Averaged(state, jax.tree.map(jnp.copy, algorithm.policy(state)))
+
+    def update(state: Averaged, data: Any, key: Array) -> Learned:
+        learned = algorithm.update(state.learning, data, key)
+        policy = polyak(state.policy, algorithm.policy(learned.state), tau)
+        return learned._replace(state=Averaged(learned.state, policy))
+
+    return dataclasses.replace(algorithm, init=init, update=update, policy=lambda state: state.policy)
 
 
 PolicyState = TypeVar("PolicyState", bound=Any)
