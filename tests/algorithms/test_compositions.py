@@ -191,6 +191,30 @@ def test_forms_train_on_a_probe(form: dict[str, Any]):
     assert np.isfinite(session.policy(np.zeros(2, np.float32))).all()
 
 
+@pytest.mark.parametrize("algorithm", ["gac", "sac", "td3"])
+def test_the_policy_that_acts_is_the_average_of_the_one_that_learns(algorithm: str):
+    """The same learning as without it, and beside it the average, computed by hand from the policies of each step."""
+    built, state, _ = made(algorithm)
+    averaging, averaged, _ = made(algorithm, policy_tau=0.25)
+    expected = {name: np.asarray(tensor, np.float64) for name, tensor in built.policy(state).items()}
+    for number in range(3):
+        learned = jax.jit(built.update)(state, rows(2, number), jax.random.key(number))
+        also = jax.jit(averaging.update)(averaged, rows(2, number), jax.random.key(number))
+        state, averaged = learned.state, also.state
+        assert equal(state, averaged.learning) and equal(learned.metrics, also.metrics)
+        policy = built.policy(state)
+        expected = {name: 0.75 * mean + 0.25 * np.asarray(policy[name]) for name, mean in expected.items()}
+        for name, tensor in averaging.policy(averaged).items():
+            np.testing.assert_allclose(tensor, expected[name], rtol=1e-5, atol=1e-7)
+    assert not equal(averaging.policy(averaged), policy)
+
+
+def test_without_averaging_the_state_holds_one_policy():
+    """So that runs and checkpoints of before are what they were."""
+    _, state, _ = made("sac", policy_tau=1)
+    assert "learning" not in state._fields
+
+
 @pytest.mark.parametrize("algorithm", ["gac", "sac"])
 def test_a_whole_number_where_a_number_is_asked_for_is_one(algorithm: str):
     """1 is 1.0: the state has the same types, so that a checkpoint of the one fits the other."""

@@ -33,6 +33,7 @@ _INGREDIENTS: dict[str, Any] = {
     "normalize_obs": True,
     "normalize_reward": True,
     "policy_delay": 2,
+    "policy_tau": 0.1,
     "weight_decay": 0.01,
 }
 SETTINGS: dict[str, dict[str, Any]] = {
