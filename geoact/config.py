@@ -149,6 +149,10 @@ class OffPolicyConfig(AlgorithmConfig):
             "critic.loss=hl-gauss has a histogram of fixed size, which only scaled values fit: add --normalize-reward",
         )
 
+    def warm_up(self, vector_steps: int) -> int:
+        """Vector steps of random actions in a run of this length."""
+        return max(1, min(self.learning_starts, vector_steps // 5))
+
 
 def default_radius(env: str) -> float:
     """The paper's radius for an environment."""
@@ -460,6 +464,7 @@ FAST: dict[str, Any] = {
     "tau": 0.1,
     "batch_size": 128,
     "policy_delay": 2,
+    "policy_tau": 0.01,
     "updates_per_step": 2,
     "learning_starts": 2_000,
     "alpha_init": 0.01,

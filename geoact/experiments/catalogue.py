@@ -111,6 +111,8 @@ class Experiment:
     evaluations: int | None = None
     """Evaluations per run. Automatic: one per 8,000 transitions, at least 1 and at most 20."""
     eval_episodes: int = 10
+    log_points: int = 200
+    """Rows of metrics per run, beside the evaluations."""
     checkpoint_minutes: float = 5.0
     """Minutes between checkpoints, from which a killed run goes on."""
     notes: tuple[str, ...] = ()
@@ -154,6 +156,27 @@ _TASKS = {task.env: task for task in MUJOCO + DMCONTROL}
 _ON_MUJOCO = tuple(task.env for task in MUJOCO)
 _ON_DMCONTROL = tuple(task.env for task in DMCONTROL)
 
+_INTEREST = (
+    "HalfCheetah-v4",
+    "Walker2d-v4",
+    "Hopper-v4",
+    "Ant-v4",
+    "dm_control/walker-run",
+    "dm_control/cheetah-run",
+    "dm_control/quadruped-walk",
+    "Humanoid-v4",
+    "dm_control/walker-walk",
+    "dm_control/quadruped-run",
+    "Pusher-v5",
+    "dm_control/fish-upright",
+)
+
+
+def _in_order_of_interest(vector_steps: int) -> tuple[ExperimentTask, ...]:
+    """The twelve tasks, what people look at first coming first."""
+    return tuple(dataclasses.replace(_TASKS[env], vector_steps=vector_steps) for env in _INTEREST)
+
+
 _BASELINES = {name: Variant(name, paper=name) for name in ("sac", "td3", "ppo")}
 
 # The recipe of gac-fast, ingredient by ingredient: the settings that each is made of.
@@ -165,6 +188,7 @@ INGREDIENTS: dict[str, tuple[str, ...]] = {
     "fast-target": ("tau",),
     "three-steps": ("n_step",),
     "short-replay": ("buffer_size",),
+    "averaged-policy": ("policy_tau",),
     "cheap-updates": ("batch_size", "policy_delay", "updates_per_step", "learning_starts"),
     "geometry": ("slack", "radius", "concentration", "entropy_of"),
 }
@@ -294,23 +318,7 @@ EXPERIMENTS = {
         Experiment(
             "evidence",
             "Evidence: all twelve tasks at one equal, reduced budget",
-            tuple(
-                dataclasses.replace(_TASKS[env], vector_steps=REDUCED)
-                for env in (
-                    "HalfCheetah-v4",
-                    "Walker2d-v4",
-                    "Hopper-v4",
-                    "Ant-v4",
-                    "dm_control/walker-run",
-                    "dm_control/cheetah-run",
-                    "dm_control/quadruped-walk",
-                    "Humanoid-v4",
-                    "dm_control/walker-walk",
-                    "dm_control/quadruped-run",
-                    "Pusher-v5",
-                    "dm_control/fish-upright",
-                )
-            ),
+            _in_order_of_interest(REDUCED),
             {
                 "gac": Variant("gac", paper="gac", tasks=_ON_MUJOCO),
                 "gac-scale": Variant("gac-scale", paper="gac", tasks=_ON_DMCONTROL, method="gac"),
@@ -323,6 +331,17 @@ EXPERIMENTS = {
                 ),
             },
             seeds=(0, 10, 42),
+            in_order=True,
+        ),
+        Experiment(
+            "fast",
+            "gac-fast and its critic under SAC to 100,000 updates on all twelve tasks",
+            _in_order_of_interest(52_000),
+            {"gac-fast": Variant("gac-fast"), "sac-fast": Variant("sac-fast")},
+            seeds=(0, 10),
+            # As often as in `evidence`, whose runs are the beginnings of these (geoact summarize --timesteps).
+            evaluations=26,
+            log_points=260,
             in_order=True,
         ),
         Experiment(

@@ -72,6 +72,7 @@ def plan(experiment: Experiment, budget: float | int | None = None) -> list[Plan
                     threads=1,
                     evaluations=experiment.evaluations or min(20, max(1, timesteps // 8_000)),
                     eval_episodes=experiment.eval_episodes,
+                    log_points=experiment.log_points,
                     checkpoint_minutes=experiment.checkpoint_minutes,
                     keep_checkpoints=False,  # hundreds of replay buffers would fill any disk
                 )

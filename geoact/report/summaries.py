@@ -13,14 +13,19 @@ few evaluations). Numbers have five digits, except the scores, which are exact.
 
 A failed run is an answer, too, and has no scores. A sweep that finds a summary in its folder counts it as the run that
 it was.
+
+A run of an algorithm that learns from replay begins as a shorter one does: nothing in it knows how long it will be. So
+a summary can be that of its first transitions, which is the one that the shorter run would have had.
 """
 
+import dataclasses
 import json
-import shutil
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from geoact.config import OffPolicyConfig
 from geoact.errors import InputError
 from geoact.report.collect import SCORES, RunData, collect
 from geoact.storage import files
@@ -58,8 +63,11 @@ class Summaries:
     """A sentence for each run that has not ended or cannot be read."""
 
 
-def summarize(runs_dir: Path, out: Path) -> Summaries:
-    """Copy the finished and the failed runs of a directory into `out` as summaries; what is there is replaced."""
+def summarize(runs_dir: Path, out: Path, timesteps: int | None = None) -> Summaries:
+    """Copy the finished and the failed runs of a directory into `out` as summaries; what is there is replaced.
+
+    With `timesteps`, longer runs are summarised as what they were after so many transitions.
+    """
     found, skipped = collect(runs_dir)
     if out.resolve() == runs_dir.resolve():
         raise InputError(f"{out} holds the runs themselves: give another folder for their summaries")
@@ -72,12 +80,20 @@ def summarize(runs_dir: Path, out: Path) -> Summaries:
         if run.state not in ("finished", "failed"):
             done.left_out.append(f"{run.path.name}: {run.state}")
             continue
-        if run.path.name in labels:
+        name = run.path.name
+        if timesteps is not None and run.config.timesteps > timesteps:
+            try:
+                run = beginning(run, timesteps)
+            except InputError as error:
+                done.left_out.append(f"{name}: {error}")
+                continue
+            name = re.sub(r"__\d+t$", "", name) + f"__{timesteps}t"
+        if name in labels:
             done.left_out.append(f"{run.path}: another run has the same name")
             continue
-        labels[run.path.name] = run.label
+        labels[name] = run.label
         experiment = experiment or _sweep(run.path.parent)
-        done.written.append(write_summary(run, out / run.path.name))
+        done.written.append(write_summary(run, out / name))
     if labels:
         before = _sweep(out)
         runs = before.get("runs")
@@ -86,6 +102,33 @@ def summarize(runs_dir: Path, out: Path) -> Summaries:
         data = {"format": "geoact-sweep", "schema": 1, **heading, "runs": {**known, **labels}}
         files.write_json(out / "sweep.json", data)
     return done
+
+
+def beginning(run: RunData, timesteps: int) -> RunData:
+    """A longer run as it was after `timesteps` transitions: what a run of that length would have been."""
+    config, settings = run.config, run.config.settings
+    if not isinstance(settings, OffPolicyConfig):
+        raise InputError(f"{config.algorithm} learns at a rate that depends on the length of its run")
+    share = timesteps / config.timesteps
+    evaluations, log_points = config.evaluations * share, config.log_points * share
+    shorter = dataclasses.replace(
+        config, timesteps=timesteps, evaluations=round(evaluations), log_points=round(log_points)
+    )
+    resolved = settings.resolve(
+        config.env, 2, timesteps, config.num_envs
+    )  # nothing hangs on the action's size any more
+    if resolved != settings or settings.warm_up(shorter.vector_steps) != settings.warm_up(
+        config.vector_steps
+    ):
+        raise InputError(f"a run of {timesteps:,} transitions has a shorter warm-up")
+    if not (evaluations.is_integer() and log_points.is_integer()):
+        raise InputError(f"a run of {timesteps:,} transitions is evaluated at other steps")
+    if run.summary is not None:
+        raise InputError("it is a summary, which cannot be shortened")
+    rows = [row for row in run.rows if row["step"] <= timesteps]
+    if not rows or rows[-1]["step"] < timesteps:
+        raise InputError(f"it ended before {timesteps:,} transitions")
+    return dataclasses.replace(run, config=shorter, rows=rows, state="finished", reason="")
 
 
 def _sweep(folder: Path) -> dict[str, Any]:
@@ -99,10 +142,14 @@ def write_summary(run: RunData, folder: Path) -> Path:
     """The summary of one run that ended, in this folder."""
     if (folder / "run.json").exists() and "scores" not in files.read_json(folder / "status.json"):
         raise InputError(f"{folder} is a run, not a summary: give another folder for the summaries")
-    status = files.read_json(run.path / "status.json")
-    status["scores"] = {kind: run.score(kind) for kind in SCORES}
+    about = files.read_json(run.path / "run.json")
+    status: dict[str, Any] = files.read_json(run.path / "status.json")
+    if about["config"]["timesteps"] != run.config.timesteps:  # its beginning
+        about["config"] |= run.config.to_json()
+        status = {"state": "finished", "timesteps": run.config.timesteps, "total": run.config.timesteps}
+    status |= {"scores": {kind: run.score(kind) for kind in SCORES}}
     folder.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(run.path / "run.json", folder / "run.json")
+    files.write_json(folder / "run.json", about)
     lines = [json.dumps(row, allow_nan=False, separators=(",", ":")) for row in thin(run.rows)]
     files.write_bytes(folder / "metrics.jsonl", "".join(f"{line}\n" for line in lines).encode())
     files.write_json(folder / "status.json", status)  # last: with it the summary is complete

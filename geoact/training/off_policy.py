@@ -80,8 +80,7 @@ class OffPolicyLearner:
 
     def _warm(self) -> bool:
         """Whether there is enough to learn from. Once begun it goes on, also when a run is extended."""
-        core, settings = self.core, self.settings
-        wanted = max(1, min(settings.learning_starts, core.config.vector_steps // 5))
+        core, wanted = self.core, self.settings.warm_up(self.core.config.vector_steps)
         return core.updates > 0 or (core.vector_steps >= wanted and len(self.replay) > 0)
 
     def _sample(self) -> np.ndarray:

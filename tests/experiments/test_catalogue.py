@@ -4,11 +4,12 @@ from pathlib import Path
 import pytest
 
 from geoact.checks import differences
-from geoact.config import FAST, CriticConfig, GACConfig
+from geoact.config import FAST, CriticConfig, GACConfig, OffPolicyConfig
 from geoact.errors import InputError
 from geoact.experiments import catalogue, run_file
 from geoact.experiments.catalogue import EXPERIMENTS, MUJOCO, ExperimentTask, Variant
 from geoact.experiments.paper_numbers import paper_numbers
+from geoact.experiments.sweep import Selection, plan_sweep
 
 ROOT = Path(__file__).parents[2]
 
@@ -135,3 +136,17 @@ def test_the_recipe_under_sac_has_the_same_critic() -> None:
     ours, twin = EXPERIMENTS["evidence"].variants["gac-fast"], EXPERIMENTS["evidence"].variants["sac-fast"]
     assert {name: getattr(ours.config(), name) for name in FAST} == FAST
     assert {name: getattr(twin.config(), name) for name in FAST} == FAST
+
+
+def test_the_evidence_of_the_recipe_is_the_beginning_of_its_long_runs() -> None:
+    """The same settings, evaluated and logged at the same steps, so that `geoact summarize --timesteps` gives them."""
+    selection = Selection(tasks=("Hopper-v4",), algorithms=("gac-fast",), seeds="1")
+    (_, (long,)), (_, (short,)) = (plan_sweep(name, selection) for name in ("fast", "evidence"))
+    total = long.config.timesteps
+    assert short.config.vector_steps == 40_000 and long.config.vector_steps == 52_000
+    for count in ("evaluations", "log_points"):
+        assert getattr(short.config, count) * total == getattr(long.config, count) * short.config.timesteps
+    settings = long.config.settings
+    assert settings == short.config.settings and isinstance(settings, OffPolicyConfig)
+    updates = (52_000 - settings.warm_up(52_000)) * settings.updates_per_step
+    assert updates == 100_000 and settings.warm_up(40_000) == settings.warm_up(52_000)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from geoact.analysis.reproduction import reproduce
-from geoact.config import GACConfig
+from geoact.config import GACConfig, PPOConfig, RunConfig, SACConfig
 from geoact.errors import InputError
 from geoact.experiments import local
 from geoact.experiments.sweep import Selection, plan_sweep
@@ -16,6 +16,7 @@ from geoact.report.collect import SCORES, collect, group, score_of
 from geoact.report.page import write_report
 from geoact.storage import runs
 from tests.report.test_collect import make_run
+from tests.training_cases import CRITIC, TINY, run_config, start
 
 ROWS = 200
 
@@ -73,7 +74,8 @@ def test_summaries_have_the_scores_of_their_runs(folder: Path) -> None:
         for kind in SCORES:
             assert summary.score(kind) == run.score(kind) == score_of(run.rows, run.config.timesteps, kind)
         assert len(summary.rows) <= summaries.MAX_ROWS < len(run.rows)
-        assert sum(file.stat().st_size for file in summary.path.iterdir()) < 9_000
+        chosen = (file for file in summary.path.iterdir() if file.name != "run.json")  # that one is as it was
+        assert sum(file.stat().st_size for file in chosen) < 7_000
         assert not any("losses/qf_loss" in row or "charts/SPS" in row for row in summary.rows)
 
 
@@ -169,3 +171,56 @@ def test_a_sweep_counts_a_summary_as_the_finished_run(tmp_path: Path) -> None:
         ("finished", 2400, 7.0),
         ("waiting", 0, None),
     ]
+
+
+def learned(folder: Path, timesteps: int) -> Path:
+    """A real run on a probe, with one row of metrics for every eight transitions."""
+    config = run_config(
+        "sac",
+        SACConfig(actor=TINY, critic=CRITIC, batch_size=8, learning_starts=4),
+        timesteps,
+        num_envs=2,
+        evaluations=timesteps // 40,
+        eval_episodes=1,
+        log_points=timesteps // 8,
+        threads=1,
+    )
+    with start(config, folder) as session:
+        assert session.train()
+        assert session.run is not None
+        return session.run.path
+
+
+def test_the_beginning_of_a_run_is_the_shorter_run(tmp_path: Path) -> None:
+    long, short = (learned(tmp_path / str(length), length) for length in (160, 80))
+    done = summaries.summarize(tmp_path / "160", tmp_path / "from-long", timesteps=80)
+    summaries.summarize(tmp_path / "80", tmp_path / "from-short", timesteps=80)
+    assert not done.left_out and [path.name for path in done.written] == [f"{long.name}__80t"]
+    (one,), (other,) = (collect(tmp_path / name)[0] for name in ("from-long", "from-short"))
+    assert other.path.name == short.name  # it is as long as asked for
+    assert runs.identity(one.config) == runs.identity(other.config)
+    assert one.state == "finished" and one.summary == other.summary
+    for row, expected in zip(one.rows, other.rows, strict=True):
+        assert {k: v for k, v in row.items() if k not in runs.CLOCK_KEYS} == {
+            k: v for k, v in expected.items() if k not in runs.CLOCK_KEYS
+        }
+
+
+def test_what_a_shorter_run_would_not_have_been_is_left_out(folder: Path, tmp_path: Path) -> None:
+    total = 80 * ROWS
+    done = summaries.summarize(folder / "runs", folder / "results", timesteps=total // 2)
+    assert len(done.written) == 0
+    assert sum("has a shorter warm-up" in line for line in done.left_out) == 4
+    learned(tmp_path / "probe", 160)
+    for length, reason in ((72, "evaluated at other steps"), (16, "has a shorter warm-up")):
+        (line,) = summaries.summarize(tmp_path / "probe", tmp_path / "out", timesteps=length).left_out
+        assert reason in line
+    make_run(tmp_path / "failed", "early", GACConfig(learning_starts=1), state="failed", timesteps=8_000)
+    (line,) = summaries.summarize(tmp_path / "failed", tmp_path / "out", timesteps=2_000).left_out
+    assert "ended before 2,000" in line
+    ppo = PPOConfig(rollout=64)
+    ppo_run = runs.create_at(tmp_path / "ppo" / "p", RunConfig("Hopper-v4", "ppo", ppo, timesteps=8_000))
+    ppo_run.set_status("finished", 8_000, 8_000)
+    (ppo_run.path / "metrics.jsonl").write_text('{"step": 8000}\n')
+    (line,) = summaries.summarize(tmp_path / "ppo", tmp_path / "out", timesteps=4_000).left_out
+    assert "depends on the length of its run" in line
