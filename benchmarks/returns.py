@@ -3,7 +3,7 @@
 
     python -m benchmarks.returns CONTESTANT ENV SEED --out FOLDER      one training, in a process of its own
 
-Everyone has eight environments, one core and one thread, and is evaluated after every 8,000 transitions over ten
+Everyone has eight environments, one core and one thread, and is evaluated after every 16,000 transitions over ten
 deterministic episodes, whose time does not count; compiling does. A training ends when the last threshold is passed,
 or after `LIMIT` minutes.
 
@@ -42,9 +42,9 @@ PEERS = {
 }
 SEEDS = (0, 10)
 ENVIRONMENTS = 8
-EVERY = 8_000
+EVERY = 16_000
 """Transitions between evaluations."""
-LIMIT = 20.0
+LIMIT = 10.0
 """Minutes of training after which it is given up."""
 PACKAGES = ("geoact", "jax", "gymnasium", "mujoco", "numpy")
 

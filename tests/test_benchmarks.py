@@ -190,4 +190,4 @@ def test_a_training_ends_at_its_last_threshold_or_at_the_limit():
     watch = returns.Watch(last=100.0)
     assert watch.goes_on(60.0, 8_000, 99.0)
     assert not watch.goes_on(120.0, 16_000, 100.0)
-    assert not returns.Watch(last=100.0).goes_on(60.0 * returns.LIMIT, 8_000, 0.0)
+    assert not returns.Watch(last=100.0).goes_on(60.0 * returns.LIMIT, 16_000, 0.0)
