@@ -181,10 +181,11 @@ def draw(stem: Path, experiment: Experiment, merged: Groups) -> list[Path]:
             panel.remove()
         below.supxlabel("transitions", fontsize=9)
         below.supylabel(ylabel, fontsize=9)
-        handles = [Line2D([], [], color=colors[method]) for method in methods]
-        figure.legend(
-            handles, [style.plain(m) for m in methods], loc="outside lower center", ncols=len(methods)
-        )
+        drawn = list(dict.fromkeys(method for (_, method), group in merged.items() if group.runs))
+        handles = [Line2D([], [], color=colors[method]) for method in drawn]
+        if drawn:
+            names = [style.plain(method) for method in drawn]
+            figure.legend(handles, names, loc="outside lower center", ncols=len(drawn))
         figure.suptitle(
             style.plain(f"{experiment.title}\ncurves: mean, shaded: ± standard deviation over seeds"),
             fontsize=10,
