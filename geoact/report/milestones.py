@@ -1,0 +1,127 @@
+"""Long runs beside the paper's: what a recipe has on its way and at its end, and when it passes the paper's return.
+
+The paper's number is GAC's training return after a million updates. Beside it stand the same quantity at the end of our
+runs, and deterministic evaluations: at the end, after `MILESTONE` updates, and the first that passes the paper's.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from geoact.experiments.catalogue import Experiment
+from geoact.experiments.paper_numbers import paper_mean, paper_return
+from geoact.report import style
+from geoact.report.collect import SCORES, RunData, RunGroup
+from geoact.report.comparison import Groups, mean_std
+from geoact.report.curves import RETURNS, plot_task
+from geoact.report.tables import Table, Value
+
+MILESTONE = 60_000
+"""Updates, on the way."""
+ACROSS = 4
+"""Panels beside each other."""
+
+
+def make(experiment: Experiment, groups: Groups, skipped: list[str], out: Path) -> list[Path]:
+    """Write the table and the figure; the files written."""
+    return table(experiment, groups, skipped).write(out) + draw(out / experiment.name, experiment, groups)
+
+
+def evaluations(run: RunData) -> dict[int, float]:
+    """Updates made -> deterministic evaluation."""
+    return {int(row["updates"]): value for row, value in run.series("eval/return_mean") if "updates" in row}
+
+
+def first_above(runs: list[RunData], threshold: float) -> int | None:
+    """The updates after which the mean evaluation over runs is first at least the threshold."""
+    found = [evaluations(run) for run in runs]
+    common = sorted(set.intersection(*map(set, found))) if found else []
+    return next((n for n in common if np.mean([each[n] for each in found]) >= threshold), None)
+
+
+def row(task: str, label: str, group: RunGroup) -> list[Value]:
+    """One method on one task."""
+    runs, theirs = [run for run in group.counted() if run.state == "finished"], paper_mean(task)
+    if not runs:
+        return [task, label, "no runs", "", "", paper_return(task), "", ""]
+    training, final = (list(group.scores(kind).values()) for kind in SCORES)
+    midway = [each[MILESTONE] for run in runs if MILESTONE in (each := evaluations(run))]
+    passed = {"training": training, "evaluation": final}
+    reached = [word for word, scores in passed.items() if scores and np.mean(scores) >= theirs]
+    first = first_above(runs, theirs)
+    return [
+        task,
+        label,
+        mean_std(midway, seeds=False) if midway else "",
+        mean_std(training, seeds=False) if training else "",
+        mean_std(final) if final else "",
+        paper_return(task),
+        " and ".join(reached) or "neither",
+        f"{first:,}" if first is not None else "never",
+    ]
+
+
+def table(experiment: Experiment, groups: Groups, skipped: list[str]) -> Table:
+    """A row for each task and method."""
+    columns = [
+        "task",
+        "method",
+        f"evaluation, {MILESTONE:,} updates",
+        "training, end",
+        "evaluation, end",
+        "paper's gac, training (vector steps)",
+        "at least the paper's at the end",
+        "first evaluation at least the paper's (updates)",
+    ]
+    rows = [
+        row(task.name, label, groups[task.name, label])
+        for task in experiment.tasks
+        for label in experiment.variants
+        if (task.name, label) in groups
+    ]
+    counts = {len(group.scores("eval")) for group in groups.values()} - {0}
+    seeds = " to ".join(str(count) for count in sorted({min(counts), max(counts)})) if counts else "no"
+    budgets = sorted({group.budget for group in groups.values() if group.budget})
+    notes = [
+        f"Training: {SCORES['training']}. Evaluation: ten deterministic episodes. Mean ± sample standard deviation over "
+        f"n seeds ({seeds} here); an evaluation passes the paper's where its mean over seeds does.",
+        "The paper's number is a training return, after as many updates as vector steps. "
+        + "; ".join(
+            f"Ours: {total:,} transitions, {-(-total // envs):,} vector steps" for total, envs in budgets
+        )
+        + ".",
+        *(f"{task.name}: {task.note}." for task in experiment.tasks if task.note),
+    ]
+    return Table(
+        experiment.name, experiment.title, columns, rows, notes + [f"Skipped {line}." for line in skipped]
+    )
+
+
+def draw(stem: Path, experiment: Experiment, groups: Groups) -> list[Path]:
+    """Deterministic evaluations, one panel per task, with the paper's final return as a line."""
+    from matplotlib.lines import Line2D
+
+    drawn = [label for label in experiment.variants if any(g.runs for (_, m), g in groups.items() if m == label)]
+    colors = style.colors_of(drawn)
+    tasks = experiment.tasks
+    down = -(-len(tasks) // ACROSS)
+    metric, ylabel = RETURNS["eval"]
+    with style.drawing():
+        figure = style.new_figure(11.6, 2.1 * down + 0.9)
+        panels = figure.subplots(down, ACROSS, squeeze=False).ravel()
+        for panel, task in zip(panels, tasks):
+            plot_task(panel, task.name, groups, metric, colors)
+            panel.axhline(paper_mean(task.name), color="0.35", lw=1.0, ls="--")
+            panel.set_title(style.plain(f"{task.name} (run as {task.env})" if task.note else task.name))
+        for panel in panels[len(tasks) :]:
+            panel.remove()
+        figure.supxlabel("transitions", fontsize=9)
+        figure.supylabel(ylabel, fontsize=9)
+        handles = [Line2D([], [], color=colors[label]) for label in drawn]
+        handles.append(Line2D([], [], color="0.35", lw=1.0, ls="--"))
+        names = [style.plain(label) for label in drawn] + ["the paper's GAC in training, 8,000,000 transitions"]
+        figure.legend(handles, names, loc="outside lower center", ncols=len(names))
+        figure.suptitle(
+            style.plain(f"{experiment.title}\ncurves: mean, shaded: ± standard deviation over seeds"), fontsize=10
+        )
+        return style.save_figure(figure, stem)
