@@ -32,12 +32,13 @@ from geoact.storage.checkpoints import Checkpointer, Snapshot
 from geoact.storage.recorder import Recorder
 from geoact.storage.runs import Run, RunState, because
 from geoact.training import backend
-from geoact.training.callbacks import Callback, CallbackLike, Callbacks, Row
+from geoact.training.callbacks import Callback, CallbackLike, Callbacks
 from geoact.training.evaluation import UNWATCHED, Stopped, Watch, play
 from geoact.training.guards import require_sane
 from geoact.training.learner import Learner, make_core
 from geoact.training.off_policy import OffPolicyLearner
 from geoact.training.on_policy import OnPolicyLearner
+from geoact.training.progress import Row
 from geoact.training.signals import StopSignal
 from geoact.training.update import VALUE
 

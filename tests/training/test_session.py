@@ -23,7 +23,8 @@ from geoact.policies import NetworkConfig
 from geoact.storage import checkpoints
 from geoact.storage.runs import CLOCK_KEYS, Run
 from geoact.training import session as sessions
-from geoact.training.session import Row, Session, due
+from geoact.training.progress import Row
+from geoact.training.session import Session, due
 from tests.probes import Counter, Endless
 from tests.training_cases import CRITIC, TINY, fingerprint, run_config, start
 
