@@ -151,7 +151,7 @@ class SaveBest(Callback):
         if row["eval/return_mean"] > self.best:
             self.best = row["eval/return_mean"]
             facts = {name: value for name, value in row.items() if name.startswith("eval/")}
-            session.policy_with(facts).save(self.path)
+            session.learner.core.policy_with(facts).save(self.path)
 
 
 class Progress(Callback):
