@@ -21,6 +21,7 @@ from geoact.environments import EnvFactory
 from geoact.errors import InputError
 from geoact.runtime import Policy
 from geoact.storage import checkpoints, runs
+from geoact.training import resuming
 from geoact.training import session as sessions
 from geoact.training.callbacks import CallbackLike, Callbacks, Progress
 from geoact.training.evaluation import Evaluation, evaluate
@@ -176,7 +177,7 @@ class Agent:
     def _ready(self, timesteps: int | None) -> Session:
         """A session with its environments open, that wants this many transitions more."""
         if self._session is None and self._run is not None:
-            session = self._session = sessions.resume(
+            session = self._session = resuming.resume(
                 self._run,
                 factory=self._factory,
                 eval_factory=self._eval_factory,
@@ -281,8 +282,8 @@ class Agent:
             facts["state"] = f"learned from {session.timesteps:,} transitions"
         else:
             facts["state"] = "has not learned yet" if self._policy is None else "can act"
-        if session is not None and math.isfinite(session.best):
-            facts["best evaluation"] = f"{session.best:,.1f}"
+        if session is not None and math.isfinite(session.tally.best):
+            facts["best evaluation"] = f"{session.tally.best:,.1f}"
         if self._run is not None:
             facts["run"] = str(self._run)
         return facts

@@ -29,6 +29,13 @@ NORMALIZED_BOUND = 10.0
 """Normalised observations and rewards are clipped to this."""
 SEED_END = 2**32
 """Seeds are below this: some simulators take no larger ones."""
+FORMER_METRICS: dict[str, str] = {
+    "losses/critic": "losses/qf_loss",
+    "losses/actor": "losses/actor_loss",
+    "losses/value": "losses/qf_values",
+    "policy/alpha": "losses/alpha",
+}
+"""Former name -> present name of a metric, for runs that were written before metrics had CleanRL's names."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +87,8 @@ class AlgorithmConfig:
 
     kind: ClassVar[str]
     """The kind of policy that it trains, one of `geoact.policies.KINDS`."""
+    former_metrics: ClassVar[dict[str, str]] = FORMER_METRICS
+    """What its metrics are called now, by their names in runs of version 0.1."""
     gamma: float = 0.99
     """Discount per step."""
     actor: NetworkConfig = NetworkConfig()
@@ -357,6 +366,11 @@ class TD3Config(OffPolicyConfig):
 class OnPolicyConfig(AlgorithmConfig):
     """What algorithms that learn from rollouts share."""
 
+    former_metrics: ClassVar[dict[str, str]] = FORMER_METRICS | {
+        "losses/critic": "losses/value_loss",
+        "losses/value": "losses/values",
+    }
+    """Theirs are values of states, not of actions."""
     normalize_obs: bool = True
     """Observations by their running mean and deviation, which the policy file keeps."""
     normalize_reward: bool = True
@@ -503,6 +517,8 @@ REGISTRY: dict[str, Entry] = {
     "ppo": Entry(PPOConfig(), "geoact.algorithms.ppo", "PPO", "Proximal Policy Optimization", "#E69F00"),
 }
 """The algorithms by the names that users type. Everything that knows algorithms by name reads this."""
+DEFAULT_ALGORITHM = "gac"
+"""Where none is named."""
 
 
 def entry(algorithm: str) -> Entry:

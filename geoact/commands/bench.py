@@ -5,6 +5,7 @@ from dataclasses import KW_ONLY, dataclass
 from tyro.conf import Positional
 
 from geoact.commands._options import Algorithm
+from geoact.config import DEFAULT_ALGORITHM
 from geoact.errors import InputError
 
 
@@ -18,7 +19,7 @@ class Bench:
     _: KW_ONLY
     env: str = "HalfCheetah-v5"
     """Environment of the step."""
-    algorithm: Algorithm = "gac"
+    algorithm: Algorithm = DEFAULT_ALGORITHM
     repeats: int = 5
     """Number of measurements, taken in turns."""
 

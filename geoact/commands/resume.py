@@ -50,9 +50,9 @@ def _resume(options: Resume) -> int:
         )
         return 0
     backend.set_threads(config.threads)
-    from geoact.training import session as training
+    from geoact.training.resuming import resume
 
-    session = training.resume(path, options.timesteps, accept_loss=options.accept_loss)
+    session = resume(path, options.timesteps, accept_loss=options.accept_loss)
     if not options.quiet:
         print(f"going on at {session.timesteps:,} of {session.config.timesteps:,}")
     return finish(session, options.quiet)

@@ -14,7 +14,16 @@ from geoact.commands import _arguments
 from geoact.commands._arguments import Flags
 from geoact.commands._console import agrees, unbreakable
 from geoact.commands._options import Algorithm
-from geoact.config import REGISTRY, AlgorithmConfig, GACConfig, RunConfig, RunOptions, defaults, option_values
+from geoact.config import (
+    DEFAULT_ALGORITHM,
+    REGISTRY,
+    AlgorithmConfig,
+    GACConfig,
+    RunConfig,
+    RunOptions,
+    defaults,
+    option_values,
+)
 from geoact.errors import STOPPED, InputError, TrainingFailed
 from geoact.experiments import run_file
 from geoact.experiments.run_file import RunFile
@@ -40,7 +49,7 @@ class Train(RunOptions):
     """A Gymnasium id (HalfCheetah-v5), a DMControl task (walker-run) or one of your own (my_package:MyEnv-v0).
     geoact envs lists some."""
     _: KW_ONLY
-    algorithm: Algorithm = "gac"
+    algorithm: Algorithm = DEFAULT_ALGORITHM
     settings: Suppress[AlgorithmConfig | None] = None
     """The algorithm's settings; its defaults where there are none."""
     runs_dir: Path = Path("runs")
@@ -164,7 +173,7 @@ def parse(argv: list[str]) -> Train:
     """The options, and the settings of the algorithm that they name; both start from a file if one is given."""
     named = _arguments.value_of(argv, "--config")
     file = run_file.read(Path(named)) if named is not None else None
-    algorithm = _arguments.value_of(argv, "--algorithm") or (file.algorithm if file else "gac")
+    algorithm = _arguments.value_of(argv, "--algorithm") or (file.algorithm if file else DEFAULT_ALGORITHM)
     settings = defaults(algorithm)
     if file is not None and file.algorithm == algorithm:
         settings = file.settings

@@ -8,6 +8,7 @@ from tyro.conf import Positional, arg
 
 from geoact.commands._console import unbreakable
 from geoact.commands._options import Algorithm, ExecutorOptions
+from geoact.config import DEFAULT_ALGORITHM
 from geoact.errors import STOPPED
 from geoact.experiments.tuning import Search, run_search
 
@@ -23,7 +24,7 @@ class Tune(ExecutorOptions, Search):
     env: Positional[str]
     """A Gymnasium id (HalfCheetah-v5), a DMControl task (walker-run) or one of your own (my_package:MyEnv-v0)."""
     _: KW_ONLY
-    algorithm: Algorithm = "gac"
+    algorithm: Algorithm = DEFAULT_ALGORITHM
     runs_dir: Annotated[Path | None, arg(aliases=("--out",))] = None
     """Directory of the search. Without it: tune/ENV__ALGORITHM."""
     quiet: bool = False

@@ -25,7 +25,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from geoact.checks import fits, spell
-from geoact.config import AlgorithmConfig, RunConfig, RunOptions, defaults, option_values, unknown
+from geoact.config import (
+    DEFAULT_ALGORITHM,
+    AlgorithmConfig,
+    RunConfig,
+    RunOptions,
+    defaults,
+    option_values,
+    unknown,
+)
 from geoact.errors import InputError
 from geoact.experiments import toml_file
 from geoact.storage import files
@@ -90,7 +98,7 @@ def _read_toml(path: Path) -> RunFile:
     for key in data:
         if key not in ("env", "algorithm", "settings", *names):
             raise refuse((key,), unknown("key", key, ["env", "algorithm", "settings", *names]))
-    env, algorithm = data.get("env"), data.get("algorithm", "gac")
+    env, algorithm = data.get("env"), data.get("algorithm", DEFAULT_ALGORITHM)
     for key, value in (("env", env), ("algorithm", algorithm)):
         if value is not None and not isinstance(value, str):
             raise refuse((key,), f"must be a text, got {value!r}")

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from geoact.config import RunConfig, defaults
+from geoact.config import DEFAULT_ALGORITHM, RunConfig, defaults
 from geoact.errors import InputError, TrainingFailed
 from geoact.experiments import local, run_file, spaces
 from geoact.experiments.local import LocalSweep, evaluations_of
@@ -53,7 +53,7 @@ class Search:
     """What is searched for, and how."""
 
     env: str
-    algorithm: str = "gac"
+    algorithm: str = DEFAULT_ALGORITHM
     trials: int = 50
     """Runs with different settings, pruned ones included; the first has the default ones."""
     timesteps: int = 100_000

@@ -47,14 +47,14 @@ def work(path: Path) -> int:
 
     backend.set_threads(1)
     from geoact.storage.runs import open_run
-    from geoact.training import session as training
+    from geoact.training.resuming import resume
 
     try:
         run = open_run(path)
         if run.state() == "finished":
             return 0
         wait_for_the_former(run)
-        with training.resume(path) as session:
+        with resume(path) as session:
             return 0 if session.train() else STOPPED
     except InputError as error:
         print(error, file=sys.stderr)

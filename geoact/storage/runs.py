@@ -24,26 +24,13 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from geoact import __version__
-from geoact.config import RunConfig
+from geoact.config import FORMER_METRICS, RunConfig
 from geoact.errors import FileFormatError, InputError
 from geoact.storage import files, locks
 
 SCHEMA = 2
 CLOCK_KEYS = frozenset({"charts/SPS", "time/elapsed", "time/checkpoints"})
 """The metrics that depend on the clock; all others are functions of the configuration."""
-
-METRIC_ALIASES: dict[str, str] = {
-    "losses/critic": "losses/qf_loss",
-    "losses/actor": "losses/actor_loss",
-    "losses/value": "losses/qf_values",
-    "policy/alpha": "losses/alpha",
-}
-"""Former name -> present name of a metric, for runs that were written before metrics had CleanRL's names."""
-PPO_METRIC_ALIASES: dict[str, str] = METRIC_ALIASES | {
-    "losses/critic": "losses/value_loss",
-    "losses/value": "losses/values",
-}
-"""The same for PPO, which learns values of states, not of actions."""
 
 LIBRARIES = ("jax", "equinox", "optax", "numpy", "gymnasium", "mujoco", "dm_control")
 
@@ -161,11 +148,11 @@ class Run:
                 rows.append(json.loads(line))
             except ValueError:
                 raise FileFormatError(f"{self.path / 'metrics.jsonl'} is damaged in line {number}") from None
-        if any(isinstance(row, dict) and not METRIC_ALIASES.keys().isdisjoint(row) for row in rows):
+        if any(isinstance(row, dict) and not FORMER_METRICS.keys().isdisjoint(row) for row in rows):
             # Only runs of an earlier version need to say which algorithm they are of.
-            aliases = PPO_METRIC_ALIASES if self.config().algorithm == "ppo" else METRIC_ALIASES
+            present = self.config().settings.former_metrics
             rows = [
-                {aliases.get(name, name): value for name, value in row.items()}
+                {present.get(name, name): value for name, value in row.items()}
                 if isinstance(row, dict)
                 else row
                 for row in rows

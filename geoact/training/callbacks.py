@@ -13,12 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from geoact.errors import InputError
+from geoact.training.progress import Display, Row
 
 if TYPE_CHECKING:
-    from geoact.training.progress import Display
     from geoact.training.session import Session
-
-Row = dict[str, float]
 
 
 class Callback:
@@ -153,7 +151,7 @@ class SaveBest(Callback):
         if row["eval/return_mean"] > self.best:
             self.best = row["eval/return_mean"]
             facts = {name: value for name, value in row.items() if name.startswith("eval/")}
-            session.policy_with(facts).save(self.path)
+            session.learner.core.policy_with(facts).save(self.path)
 
 
 class Progress(Callback):
@@ -166,8 +164,6 @@ class Progress(Callback):
         self._display: Display | None = None
 
     def on_start(self, session: "Session") -> None:
-        from geoact.training.progress import Display
-
         self._display = Display(session.config)
         session.watch = self._display.evaluating
 

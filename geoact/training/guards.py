@@ -6,6 +6,8 @@ matters here. Non-finite observations, rewards and actions are stopped where the
 
 import math
 
+import numpy as np
+
 from geoact.algorithms.record import Algorithm
 from geoact.errors import TrainingFailed
 from geoact.training.update import VALUE, Metrics
@@ -27,3 +29,13 @@ def require_sane(algorithm: Algorithm, metrics: Metrics, largest_reward: float, 
             f"diverged: the mean value is {value:.3g} at update {updates}, and the rewards seen allow at "
             f"most {bound:.3g}{algorithm.divergence_hint(metrics)}"
         )
+
+
+def require_finite(policy: dict[str, np.ndarray], updates: int) -> None:
+    """Every tensor of the policy is finite."""
+    for name, tensor in policy.items():
+        if not np.isfinite(tensor).all():
+            raise TrainingFailed(
+                f"the policy's {name} has a non-finite number in it at update {updates}: the last good "
+                "policy is kept"
+            )

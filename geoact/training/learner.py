@@ -5,6 +5,7 @@ two, for the two modes that an algorithm declares: off_policy.py and on_policy.p
 is `Core`, which both hold.
 """
 
+import dataclasses
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -19,6 +20,7 @@ from geoact.errors import InputError
 from geoact.runtime import Policy, PolicySpec
 from geoact.storage import checkpoints
 from geoact.storage.checkpoints import Arrays, Ring
+from geoact.training.guards import require_finite, require_sane
 from geoact.training.update import CompiledUpdate
 
 
@@ -45,6 +47,30 @@ class Core:
     def catch_up(self) -> None:
         """Wait for the last update and take over its parameters."""
         self.policy.tensors = self.policy.tensors | (self.update.tensors() or {})
+
+    def policy_with(self, facts: dict[str, float]) -> Policy:
+        """The policy as it is now, with what is known about it."""
+        spec = self.policy.spec
+        about = spec.about | {"timesteps": self.timesteps} | facts
+        return Policy(dataclasses.replace(spec, about=about), self.policy.tensors)
+
+    def require_sane(self) -> None:
+        """Stop the run where metrics or the policy say that learning has broken."""
+        require_sane(self.algorithm, self.update.metrics(), self.envs.largest_reward, self.updates)
+        require_finite(self.policy.tensors, self.updates)
+
+    def change_total(self, timesteps: int) -> None:
+        """Learn for another total of transitions."""
+        self.config = dataclasses.replace(self.config, timesteps=timesteps)
+
+    def take_over(self, envs: Environments) -> list[int]:
+        """Go on in other environments, where open episodes are played again from their seeds.
+
+        Gives those that began a new episode instead, which the learner has to `forget`.
+        """
+        lost = envs.restore(*self.envs.state())
+        self.envs = envs
+        return lost
 
     def arrays(self) -> Arrays:
         """The arrays of a checkpoint."""

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 Row = dict[str, float]
+"""The metrics of a log point, by their names."""
 
 
 class EvaluationLines:

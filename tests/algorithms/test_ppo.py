@@ -16,7 +16,8 @@ from geoact.errors import InputError
 from geoact.networks import JAX
 from geoact.policies import NetworkConfig
 from geoact.training.on_policy import OnPolicyLearner
-from geoact.training.session import Row, Session
+from geoact.training.progress import Row
+from geoact.training.session import Session
 from tests.policy_cases import by_jax
 from tests.training_cases import run_config, start
 

@@ -39,14 +39,14 @@ class Outcome:
 
 @pytest.mark.parametrize(("ending", "code"), [(True, 0), (False, STOPPED), (TrainingFailed("diverged"), 1)])
 def test_the_exit_code(ending, code, run, monkeypatch, capsys):
-    monkeypatch.setattr("geoact.training.session.resume", lambda path: Outcome(ending))
+    monkeypatch.setattr("geoact.training.resuming.resume", lambda path: Outcome(ending))
     assert worker.work(run.path) == code
     assert capsys.readouterr().err == ("diverged\n" if code == 1 else "")
 
 
 def test_nothing_is_done_twice(run, monkeypatch, capsys):
     run.set_status("finished", 100, 100)
-    monkeypatch.setattr("geoact.training.session.resume", lambda path: pytest.fail("it is finished"))
+    monkeypatch.setattr("geoact.training.resuming.resume", lambda path: pytest.fail("it is finished"))
     assert worker.work(run.path) == 0
     assert worker.work(run.path / "none") == 2
     assert "does not exist" in capsys.readouterr().err

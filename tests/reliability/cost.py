@@ -31,7 +31,7 @@ def main() -> int:
         config = RunConfig(env="HalfCheetah-v5", algorithm="gac", settings=defaults("gac"))
         session = sessions.start(config, environments.factory(config.env), Path(folder))
         learner = session.learner
-        assert isinstance(learner, OffPolicyLearner)
+        assert isinstance(learner, OffPolicyLearner) and session.checkpointing is not None
         rng, shares = np.random.default_rng(0), []
         replay = learner.replay
         for _ in range(6):
@@ -39,7 +39,7 @@ def main() -> int:
             replay.add(rows[:, :17], rows[:, 17:23], rows[:, 23], rows[:, 24], rows[:, 25:])
             learner.core.vector_steps = replay.added // config.num_envs
             started = time.perf_counter()
-            session._checkpoint(None)
+            session.checkpointing.write(None)
             seconds = time.perf_counter() - started
             shares.append(seconds / INTERVAL)
             lines.append(f"{replay.added:>12,} {len(rows):>10,} {seconds:>8.2f} {100 * shares[-1]:>17.2f} %")

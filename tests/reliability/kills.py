@@ -28,10 +28,10 @@ sys.path[:0] = [str(HERE.parent.parent), str(HERE)]
 
 from geoact import cli, environments  # noqa: E402
 from geoact.storage.runs import Run, find_runs  # noqa: E402
-from geoact.training import session  # noqa: E402
+from geoact.training import resuming  # noqa: E402
 from tests.reliability import harness  # noqa: E402
 
-BEFORE_THE_FORKS = (cli, session)
+BEFORE_THE_FORKS = (cli, resuming)
 """Imported, with all that they need, so that a start costs little."""
 
 LENGTH = (

@@ -16,7 +16,7 @@ import pytest
 from geoact import environments
 from geoact.errors import TrainingFailed
 from geoact.storage import checkpoints, files
-from geoact.training import guards
+from geoact.training import guards, resuming
 from geoact.training import session as sessions
 from geoact.training.off_policy import OffPolicyLearner
 from geoact.training.session import Session
@@ -204,7 +204,7 @@ def test_trust_12_a_stopped_worker_ends_the_run_with_a_checkpoint(tmp_path):
     assert status["state"] == "failed" and "worker 1" in status["reason"] and status["timesteps"] >= 400
     newest = checkpoints.checkpoint_folders(session.run.path)[-1]
     assert int(newest.name.removeprefix("step_")) == status["timesteps"]
-    with sessions.resume(session.run.path, say=lambda line: None) as again:
+    with resuming.resume(session.run.path, say=lambda line: None) as again:
         assert again.train()
     assert session.run.status()["timesteps"] == 800
 
@@ -238,12 +238,13 @@ def test_memory_is_flat_once_the_buffer_is_full(tmp_path):
     config = harness.config(timesteps=5_000_000, evaluations=0, num_envs=50)
     session = sessions.start(config, environments.factory(config.env), tmp_path)
     learner = learner_of(session)
+    assert session.checkpointing is not None
     checkpointer = checkpoints.Checkpointer(tmp_path / "soak")
     sizes: list[int] = []
     for number in range(20_000):
         learner.step()
         if number % 1000 == 999:
-            checkpointer.write(session.timesteps, session.capture(), learner.replay)
+            checkpointer.write(session.timesteps, session.checkpointing.capture(), learner.replay)
             sizes.append(resident())
     session.close()
     assert session.timesteps == 1_000_000 and session.updates > 10_000

@@ -11,7 +11,7 @@ from geoact import runtime
 from geoact.errors import FileFormatError
 from geoact.storage import checkpoints
 from geoact.storage.runs import Run
-from geoact.training import session as sessions
+from geoact.training import resuming
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 POLICIES = sorted((GOLDEN / "policy_schema_1").iterdir())
@@ -30,7 +30,7 @@ def test_a_run_and_checkpoint_of_schema_1_go_on(tmp_path):
     folder = shutil.copytree(RUN, tmp_path / "run")
     run = Run(folder)
     assert run.config().timesteps == 160
-    session = sessions.resume(folder, timesteps=240, say=lambda line: None)
+    session = resuming.resume(folder, timesteps=240, say=lambda line: None)
     assert session.timesteps == 160 and session.updates > 0
     assert session.train()
     session.close()

@@ -8,6 +8,7 @@ import pytest
 from geoact import environments
 from geoact.errors import InputError
 from geoact.storage.runs import Run
+from geoact.training import resuming
 from geoact.training import session as sessions
 
 from . import harness
@@ -29,7 +30,7 @@ def train_to(folder: Path, config, stop_at: int | None = None) -> Run:
 
 def go_on(run: Run, timesteps: int | None = None, stop_at: int | None = None) -> list[str]:
     said: list[str] = []
-    session = sessions.resume(run.path, timesteps, say=said.append)
+    session = resuming.resume(run.path, timesteps, say=said.append)
     session.train(lambda row: stop_at is None or row["step"] < stop_at)
     session.close()
     return said
@@ -51,7 +52,7 @@ def test_a_stopped_and_resumed_run_ends_like_one_in_one_piece(algorithm, tmp_pat
 def test_a_finished_run_can_be_extended_and_only_forward(tmp_path):
     run = train_to(tmp_path, harness.config(timesteps=600))
     with pytest.raises(InputError, match="only make it longer"):
-        sessions.resume(run.path, 500)
+        resuming.resume(run.path, 500)
     go_on(run, timesteps=1000)
     assert run.status() == {"state": "finished", "timesteps": 1000, "total": 1000}
     assert run.config().timesteps == 1000
@@ -101,6 +102,6 @@ def test_a_second_process_is_refused(tmp_path):
     run = train_to(tmp_path, harness.config(timesteps=200))
     lock = run.lock()
     with pytest.raises(InputError, match="being trained by another process"):
-        sessions.resume(run.path, 400)
+        resuming.resume(run.path, 400)
     lock.release()
     go_on(run, timesteps=400)

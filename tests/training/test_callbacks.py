@@ -9,7 +9,8 @@ import pytest
 import geoact
 from geoact import runtime
 from geoact.config import RunOptions, SACConfig
-from geoact.training.callbacks import Callback, Callbacks, Row
+from geoact.training.callbacks import Callback, Callbacks
+from geoact.training.progress import Row
 from geoact.training.session import Session
 from tests.training_cases import CRITIC, TINY
 

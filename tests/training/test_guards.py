@@ -11,7 +11,7 @@ from geoact.algorithms import build
 from geoact.algorithms.record import Algorithm, Learned, value_bound
 from geoact.config import GACConfig, PPOConfig, SACConfig
 from geoact.errors import TrainingFailed
-from geoact.training.guards import MARGIN, require_sane
+from geoact.training.guards import MARGIN, require_finite, require_sane
 from geoact.training.update import VALUE, CompiledUpdate
 
 
@@ -92,3 +92,11 @@ def test_the_bound_of_scaled_rewards_is_theirs_off_policy_too():
     scaled = SACConfig(gamma=0.99, normalize_reward=True)
     for largest in (0.0, 5.0, 1e6):
         np.testing.assert_allclose(value_bound(scaled)(largest), 1100.0, rtol=1e-9)
+
+
+@pytest.mark.parametrize("broken", [math.nan, math.inf])
+def test_a_policy_with_a_number_that_is_none_is_refused_by_name(broken: float):
+    tensors = {"w": np.ones(3), "b": np.array([0.0, broken])}
+    require_finite({"w": tensors["w"]}, 7)
+    with pytest.raises(TrainingFailed, match=r"the policy's b has a non-finite number in it at update 7"):
+        require_finite(tensors, 7)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from geoact.config import PPOConfig, SACConfig
-from geoact.errors import InputError
+from geoact.errors import InputError, TrainingFailed
 from geoact.training.learner import below, make_core, policy_spec, prefixed
 from geoact.training.session import make_learner
 from tests.training_cases import TINY, networks, run_config, start
@@ -47,3 +47,36 @@ def test_other_action_limits_are_refused():
         facts["action_limits"] = [[-2.0, -2.0], [2.0, 2.0]]
         with pytest.raises(InputError, match="go on with the environment that it was begun with"):
             session.learner.restore(arrays, facts)
+
+
+def test_a_policy_that_is_not_finite_is_named_though_all_metrics_are():
+    with start(run_config("sac", SAC, 40, num_envs=2)) as session:
+        core = session.learner.core
+        core.require_sane()
+        core.policy.tensors["mean.bias"] = np.full(2, np.nan, np.float32)
+        with pytest.raises(TrainingFailed, match=r"the policy's mean\.bias has a non-finite number"):
+            core.require_sane()
+
+
+def test_a_policy_says_how_long_it_has_learned():
+    with start(run_config("sac", SAC, 40, num_envs=2)) as session:
+        session.learner.step()
+        about = session.learner.core.policy_with({"eval/return_mean": 3.0}).spec.about
+        assert (about["timesteps"], about["eval/return_mean"]) == (2, 3.0)
+
+
+def test_other_environments_go_on_with_the_open_episodes():
+    config = run_config("sac", SAC, 40, num_envs=2)
+    with start(config) as session, start(config) as other:
+        core, envs = session.learner.core, other.learner.core.envs
+        for _ in range(3):
+            session.learner.step()
+        obs = core.envs.obs.copy()
+        assert core.take_over(envs) == [] and core.envs is envs
+        np.testing.assert_array_equal(envs.obs, obs)
+
+
+def test_another_total_is_what_the_learner_plans_with():
+    with start(run_config("sac", SAC, 40, num_envs=2)) as session:
+        session.learner.core.change_total(80)
+        assert session.config.timesteps == session.learner.core.config.timesteps == 80

@@ -14,7 +14,8 @@ from geoact.policies import normalized_obs
 from geoact.runtime import NUMPY
 from geoact.storage.runs import CLOCK_KEYS
 from geoact.training.off_policy import OffPolicyLearner
-from geoact.training.session import Row, Session
+from geoact.training.progress import Row
+from geoact.training.session import Session
 from tests.policy_cases import by_jax
 from tests.training_cases import CRITIC, TINY, fingerprint, run_config, start
 
