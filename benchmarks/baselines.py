@@ -3,9 +3,10 @@
     python -m benchmarks.baselines collect sweeps/baselines   # finished runs of geoact sweep baselines -> ours/*.json
     python -m benchmarks.baselines                            # ours/, peers/ -> comparison.md, .csv, .png, .svg
 
-A run's score is the mean of its last three evaluations (ten deterministic episodes each), which is steadier than the
-last one alone. Ours is called as good where its mean over seeds is not below the lowest of the peers' seeds; with
-fewer than two seeds on a side nothing is said.
+A run has two scores. Training: the mean return over the last tenth of training, the quantity of the paper's tables;
+ours over log points, the peers' over episodes. Evaluation: the mean of its last three evaluations (ten deterministic
+episodes each), which is steadier than the last one alone. Ours is called as good where its mean evaluation over seeds
+is not below the lowest of the peers' seeds; with fewer than two seeds on a side nothing is said.
 """
 
 import argparse
@@ -60,7 +61,8 @@ def collect(runs_dir: Path, out: Path) -> None:
         print(path.name, run_data["evaluations"][-1])
 
 
-def score(run: dict[str, Any]) -> float:
+def evaluation(run: dict[str, Any]) -> float:
+    """Mean of the last three evaluations."""
     return float(np.mean([mean for _, mean, _ in run["evaluations"][-3:]]))
 
 
@@ -78,7 +80,17 @@ def verdict(ours: list[float], peers: list[float]) -> str:
     return "inside the peers' spread" if np.mean(ours) >= min(peers) else "below the peers' spread"
 
 
-def compare() -> None:
+def spread(scores: list[float]) -> list[Value]:
+    return [float(np.mean(scores)), min(scores), max(scores)]
+
+
+def budget(run: dict[str, Any]) -> str:
+    """Both counts: PPO is often counted in transitions where the others are counted in steps of the loop."""
+    transitions, environments = run["timesteps"], run["environments"]
+    return f"{transitions:,} = {transitions // environments:,} x {environments}"
+
+
+def compare(out: Path = RESULTS) -> None:
     paths = sorted(path for folder in ("ours", "peers") for path in (RESULTS / folder).glob("*.json"))
     groups: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     for path in paths:
@@ -86,9 +98,12 @@ def compare() -> None:
         groups.setdefault((run["algorithm"], run["env"], run["library"]), []).append(run)
     rows: list[list[Value]] = []
     for (algorithm, env, library), runs in sorted(groups.items()):
-        scores = [score(run) for run in runs]
+        scores = [evaluation(run) for run in runs]
         peers = [
-            score(r) for k, v in groups.items() if k[:2] == (algorithm, env) and k[2] != "geoact" for r in v
+            evaluation(r)
+            for k, v in groups.items()
+            if k[:2] == (algorithm, env) and k[2] != "geoact"
+            for r in v
         ]
         rows.append(
             [
@@ -96,32 +111,25 @@ def compare() -> None:
                 env,
                 NAMES[library],
                 ", ".join(str(run["seed"]) for run in runs),
-                float(np.mean(scores)),
-                min(scores),
-                max(scores),
-                float(np.mean([training_return(run) for run in runs])),
+                *spread([training_return(run) for run in runs]),
+                *spread(scores),
+                budget(runs[0]),
                 verdict(scores, peers) if library == "geoact" else "",
             ]
         )
-    columns = [
-        "algorithm",
-        "environment",
-        "library",
-        "seeds",
-        "score",
-        "lowest",
-        "highest",
-        "training",
-        "ours is",
+    numbers = [
+        f"{kind}{part}" for kind in ("training", "evaluation") for part in ("", ", lowest", ", highest")
     ]
+    columns = ["algorithm", "environment", "library", "seeds", *numbers]
     write_table(
-        RESULTS / "comparison",
+        out / "comparison",
         "Our baselines and their peers",
-        columns,
+        [*columns, "transitions = vector steps x environments", "ours, by evaluation, is"],
         rows,
-        note="Score: mean of the last three evaluations; training: mean return in the last tenth of training. "
-        "Means, lowest and highest are over seeds.",
-        formats=dict.fromkeys(("score", "lowest", "highest", "training"), ",.0f"),
+        note="Training: mean return in the last tenth of training, the quantity of the paper's tables (ours over log "
+        "points, the peers' over episodes). Evaluation: mean of the last three evaluations, ten deterministic "
+        "episodes each. Means, lowest and highest are over seeds.",
+        formats=dict.fromkeys(numbers, ",.0f"),
     )
     with drawing():
         figure = new_figure(10, 5.5)
@@ -141,7 +149,7 @@ def compare() -> None:
                     axis.set_ylabel("evaluation return")
                 if axis.lines:
                     axis.legend()
-        save_figure(figure, RESULTS / "comparison")
+        save_figure(figure, out / "comparison")
 
 
 def main() -> None:

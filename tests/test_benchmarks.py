@@ -1,5 +1,6 @@
 """The benchmark's arithmetic: the counted work of an update, and what the page says about given measurements."""
 
+import csv
 import dataclasses
 import json
 import time
@@ -10,7 +11,7 @@ import jax
 import numpy as np
 import pytest
 
-from benchmarks import report, returns, run, worker
+from benchmarks import baselines, report, returns, run, worker
 from benchmarks.cases import CASES, Case, Spec, quick
 from benchmarks.flops import flops, update_products
 from geoact import algorithms, environments
@@ -164,6 +165,20 @@ def test_the_peers_queue_is_the_sweep_of_our_baselines(tmp_path: Path) -> None:
     assert {run.algorithm for run in runs[18:]} == {"sac", "td3"}
     there = Path(report.ROOT, "results", "baselines", "peers")
     assert all((there / f"{run.name}.json").exists() for run in runs[:18])  # the committed ones
+
+
+def test_the_baselines_table_is_made_of_the_committed_runs_and_stands_on_the_pages(tmp_path: Path) -> None:
+    folder = Path(report.ROOT, "results", "baselines")
+    baselines.compare(tmp_path)
+    for name in ("comparison.md", "comparison.csv"):
+        assert (tmp_path / name).read_text() == (folder / name).read_text(), name
+    pages = (Path(report.ROOT, "README.md").read_text(), (folder / "README.md").read_text())
+    with open(tmp_path / "comparison.csv", newline="") as file:
+        for row in csv.DictReader(file):
+            assert all(row["transitions = vector steps x environments"] in page for page in pages)
+            for kind in ("training", "evaluation"):
+                mean, low, high = (float(row[kind + part]) for part in ("", ", lowest", ", highest"))
+                assert all(f"{mean:,.0f} ({low:,.0f} to {high:,.0f})" in page for page in pages)
 
 
 def write_training(folder: Path, contestant: str, seed: int, evaluations: list[list[float]]) -> None:

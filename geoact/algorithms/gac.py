@@ -81,7 +81,7 @@ def build(config: GACConfig, obs_dim: int, action_dim: int) -> Algorithm:
             metrics |= {f"policy/{name}_min": jnp.min(values), f"policy/{name}_max": jnp.max(values)}
         if head.scale_max is not None:
             scale = jnp.mean(outputs.scale, axis=0)  # [action_dim]
-            metrics |= {"policy/scale": jnp.mean(scale), "policy/scale_std": jnp.std(scale)}
+            metrics |= {"policy/scale": jnp.mean(scale), "policy/scale_deviation": jnp.std(scale)}
             metrics |= {f"policy/scale/{i}": scale[i] for i in range(action_dim)}
         if config.exploration == "entropy":
             metrics |= {"policy/entropy": jnp.mean(entropy(outputs)), "losses/alpha": jnp.exp(log_alpha)}

@@ -11,6 +11,7 @@ from geoact.errors import InputError
 from geoact.report import paper_tables
 from geoact.report.collect import RunData, Score, collect
 from geoact.report.paper_tables import FROM_RUNS, ITEMS
+from geoact.storage import files
 
 
 @dataclass(frozen=True)
@@ -99,14 +100,31 @@ def _answer(
 
 
 def _policies(name: str, runs: list[RunData], runs_dir: Path) -> list[Path]:
-    """Runs with a trained policy on the paper's task, HalfCheetah, one of each variant."""
+    """Policies trained on the paper's task, HalfCheetah: of runs, one of each variant, and all that stand alone."""
     chosen: dict[tuple[str, str], Path] = {}
     for run in runs:
         if run.task.startswith("HalfCheetah-") and (run.path / "policy" / "policy.json").is_file():
             chosen.setdefault((run.task, run.label), run.path)
-    if not chosen:
+    policies = [*chosen.values(), *_policy_folders(runs_dir)]
+    if not policies:
         raise InputError(
             f"{name} looks at policies trained on HalfCheetah, and {runs_dir} has none (summaries have no policies): "
             f"{paper_tables.how_to_make(name)}"
         )
-    return list(chosen.values())
+    return policies
+
+
+def _policy_folders(folder: Path, depth: int = 3) -> list[Path]:
+    """Policies of HalfCheetah at most `depth` levels below a folder that are not part of a run."""
+    found: list[Path] = []
+    for level in range(1, depth + 1):
+        for path in sorted(folder.glob("*/" * level + "policy.json")):
+            if (path.parents[1] / "run.json").exists():
+                continue
+            try:
+                env = str(files.read_json(path).get("env"))
+            except InputError:
+                continue
+            if env.startswith("HalfCheetah-"):
+                found.append(path.parent)
+    return found

@@ -1,9 +1,8 @@
 """The learned scale over training: mean and deviation per task, beside what the paper reports (Figures A.3, A.4).
 
 Reads the metrics that runs with a learned scale write: `policy/scale`, the mean over dimensions and the batch, and
-`policy/scale/0`, ..., the mean of each dimension. The deviation is over dimensions, the paper's quantity. Runs of
-version 0.1 have logged one over dimensions and states instead (`policy/scale_std`), which is larger: it has a column of
-its own and is not drawn.
+`policy/scale_deviation`, the deviation over dimensions, the paper's quantity. Runs of version 0.1 have logged one over
+dimensions and states instead (`policy/scale_std`), which is larger: it has a column of its own and is not drawn.
 """
 
 from pathlib import Path
@@ -14,27 +13,17 @@ from geoact.errors import InputError
 from geoact.experiments.paper_numbers import paper_numbers
 from geoact.report import style
 from geoact.report.collect import RunData, collect
-from geoact.report.curves import SCALE_DEVIATION, with_scale_deviation
 from geoact.report.tables import Value, write_table
+from geoact.storage.runs import SCALE_DEVIATION, SCALE_STD
 
 
-def late_mean(run: RunData, name: str) -> float:
-    """A metric's mean over the last tenth of what was trained."""
+def late_mean(run: RunData, name: str) -> float | None:
+    """A metric's mean over the last tenth of what was trained; None if the run has not logged it."""
     series = [(row["step"], value) for row, value in run.series(name)]
+    if not series:
+        return None
     end = series[-1][0]
     return float(np.mean([value for step, value in series if step >= 0.9 * end]))
-
-
-def _deviations(run: RunData) -> list[Value]:
-    """Over dimensions, and, of an older run, over dimensions and states."""
-    run = with_scale_deviation(run) if any("policy/scale/0" in row for row in run.rows) else run
-    return [
-        late_mean(run, name) if run.series(name) and wanted else None
-        for name, wanted in (
-            (SCALE_DEVIATION, True),
-            ("policy/scale_std", not run.series(SCALE_DEVIATION)),
-        )
-    ]
 
 
 def run(out: Path, runs: list[Path], seed: int = 0) -> list[Path]:
@@ -58,8 +47,7 @@ def run(out: Path, runs: list[Path], seed: int = 0) -> list[Path]:
                 int(run.series("policy/scale")[-1][0]["step"]),
                 scale[0],
                 max(scale),
-                late_mean(run, "policy/scale"),
-                *_deviations(run),
+                *(late_mean(run, name) for name in ("policy/scale", SCALE_DEVIATION, SCALE_STD)),
                 f"{low_high[0]:g} to {low_high[1]:g}" if low_high else None,
             ]
         )
@@ -89,9 +77,8 @@ def _figure(out: Path, runs: list[RunData], published: dict[str, list[float]]) -
         for i, run in enumerate(r for r in runs if r.task == task):
             line = ("-", "--", ":", "-.")[i % 4]
             label = f"{task}, seed {run.config.seed}" if len(runs) <= 6 else (None if i else task)
-            members = ((mean, run, "policy/scale"), (deviation, with_scale_deviation(run), SCALE_DEVIATION))
-            for axis, member, name in members:
-                points = [(row["step"], value) for row, value in member.series(name)]
+            for axis, name in ((mean, "policy/scale"), (deviation, SCALE_DEVIATION)):
+                points = [(row["step"], value) for row, value in run.series(name)]
                 if points:
                     axis.plot(*zip(*points), line, color=color, label=label)
         if task in published:

@@ -1,6 +1,5 @@
 """Learning curves: of single runs, of variants over their seeds, and of the learned scale."""
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ from geoact.errors import InputError
 from geoact.experiments.paper_numbers import paper_numbers
 from geoact.report import style
 from geoact.report.collect import RunData, RunGroup, Score, read_run
-from geoact.storage.runs import Run
+from geoact.storage.runs import SCALE_DEVIATION, Run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -137,7 +136,7 @@ def draw_scales(
 
     One curve per task, or per variant where a task has several. `returns`: variants of one task whose learning curves
     make a first panel. The paper's final values are drawn beside ours. The deviation is over dimensions, as the paper's
-    is, and needs runs that have logged every dimension (`policy/scale/0`, ...).
+    is; runs of version 0.1 have not logged it.
     """
     tasks = list(dict.fromkeys(task for task, _ in groups))
     learned = {
@@ -162,8 +161,7 @@ def draw_scales(
                 panels[0].legend()
         for (name, group), color in zip(learned.items(), _cycle(len(learned))):
             runs = group.counted()
-            spread = [with_scale_deviation(run) for run in runs]
-            for axis, found in ((left, curve(runs, "policy/scale")), (right, curve(spread, SCALE_DEVIATION))):
+            for axis, found in ((left, curve(runs, "policy/scale")), (right, curve(runs, SCALE_DEVIATION))):
                 if found is not None:
                     plot_curve(axis, found, name, color)
             if final[group.task]:
@@ -179,7 +177,7 @@ def draw_scales(
         right.set(xlabel="transitions", ylabel="deviation of r over dimensions")
         for axis, text in (
             (left, "no runs with a learned scale"),
-            (right, "no runs with every dimension logged"),
+            (right, "no runs with a deviation over dimensions"),
         ):
             axis.xaxis.set_major_formatter(style.thousands)
             if axis.get_lines():
@@ -192,20 +190,6 @@ def draw_scales(
             fontsize=9,
         )
         return style.save_figure(figure, stem)
-
-
-SCALE_DEVIATION = "policy/scale_deviation"
-
-
-def with_scale_deviation(run: RunData) -> RunData:
-    """The run with the standard deviation of its scale over dimensions, where every dimension was logged."""
-    names = sorted({name for row in run.rows for name in row if name.startswith("policy/scale/")})
-    rows = [
-        row | {SCALE_DEVIATION: float(np.std([row[name] for name in names]))}
-        for row in run.rows
-        if names and all(name in row for name in names)
-    ]
-    return dataclasses.replace(run, rows=rows)
 
 
 def _cycle(count: int) -> list[str]:

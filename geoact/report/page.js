@@ -26,13 +26,13 @@
     "eval/return_mean": "return, deterministic evaluation", "charts/episodic_return": "return, training episodes",
     "eval/length_mean": "episode length, evaluation", "charts/episodic_length": "episode length, training",
     "policy/kappa": "concentration kappa, mean", "policy/weight": "mixing weight w, mean",
-    "policy/scale": "learned scale, mean", "policy/scale_std": "learned scale, spread",
+    "policy/scale": "learned scale, mean", "policy/scale_deviation": "learned scale, deviation over dimensions", "policy/scale_std": "learned scale, deviation over dimensions and states (version 0.1)",
     "policy/clipped": "fraction of clipped coordinates", "policy/entropy": "entropy", "losses/alpha": "entropy weight alpha",
     "policy/norm": "norm of the action before clipping, mean", "losses/qf_values": "critic's value, mean", "losses/values": "value network's value, mean (PPO)",
   };
   const KINDS = {
     curves: ["eval/return_mean", "charts/episodic_return", "eval/length_mean", "charts/episodic_length"],
-    dynamics: ["policy/kappa", "policy/weight", "policy/scale", "policy/scale_std", "policy/clipped", "policy/norm", "policy/entropy", "losses/alpha", "losses/qf_values", "losses/values"],
+    dynamics: ["policy/kappa", "policy/weight", "policy/scale", "policy/scale_deviation", "policy/scale_std", "policy/clipped", "policy/norm", "policy/entropy", "losses/alpha", "losses/qf_values", "losses/values"],
   };
 
   const short = (value) => {

@@ -159,7 +159,7 @@ def how_to_make(name: str) -> str:
     """The command that makes what an item needs."""
     item = ITEMS[name]
     if item.kind == "study":
-        runs = " RUN" if item.source == "saturation" else ""
+        runs = " POLICY" if item.source == "saturation" else ""
         return f"geoact analyze {item.source}{runs}"
     if item.kind == "checkpoints":
         return CHECKPOINTS

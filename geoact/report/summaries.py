@@ -29,6 +29,7 @@ from geoact.config import OffPolicyConfig
 from geoact.errors import InputError
 from geoact.report.collect import SCORES, RunData, collect
 from geoact.storage import files
+from geoact.storage.runs import SCALE_DEVIATION, SCALE_STD
 
 MAX_ROWS = 40
 FULL_ROWS = 20
@@ -48,7 +49,8 @@ COLUMNS = (
     "policy/norm",
     "policy/entropy",
     "policy/scale",
-    "policy/scale_std",
+    SCALE_DEVIATION,
+    SCALE_STD,  # of runs of version 0.1
 )
 """What the tables, figures and pages read; and the mean scale of every dimension, `policy/scale/0` and so on."""
 EPISODE_MEANS = ("charts/episodic_return", "charts/episodic_length")

@@ -32,6 +32,12 @@ SCHEMA = 2
 CLOCK_KEYS = frozenset({"charts/SPS", "time/elapsed", "time/checkpoints"})
 """The metrics that depend on the clock; all others are functions of the configuration."""
 
+SCALE_DEVIATION = "policy/scale_deviation"
+"""Standard deviation of a learned scale over the action's dimensions, of their means over the batch."""
+SCALE_STD = "policy/scale_std"
+"""The same over dimensions and states together, which is larger: what version 0.1 logged. Under this name stood the
+deviation over dimensions, too, where every dimension is logged beside it; such rows are read with its present name."""
+
 LIBRARIES = ("jax", "equinox", "optax", "numpy", "gymnasium", "mujoco", "dm_control")
 
 RunState = Literal["running", "finished", "stopped", "failed"]
@@ -157,6 +163,9 @@ class Run:
                 else row
                 for row in rows
             ]
+        for row in rows:
+            if isinstance(row, dict) and SCALE_STD in row and "policy/scale/0" in row:
+                row[SCALE_DEVIATION] = row.pop(SCALE_STD)
         return rows
 
     def save_policy(self, policy: Savable, best: bool) -> None:

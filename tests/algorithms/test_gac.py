@@ -107,6 +107,10 @@ def test_losses_are_the_papers_equations(settings):
     updated, value, metrics = jax.jit(algorithm.update)(state, jnp.asarray(data), key)
     np.testing.assert_allclose(metrics["losses/qf_loss"], critic_loss, rtol=2e-4)
     np.testing.assert_allclose(value, (first.mean() + second.mean()) / 2, rtol=2e-4, atol=1e-6)
+    if config.scale == "learned":
+        each = [metrics[f"policy/scale/{i}"] for i in range(ACTION)]
+        np.testing.assert_allclose(metrics["policy/scale"], np.mean(each), rtol=1e-4)
+        np.testing.assert_allclose(metrics["policy/scale_deviation"], np.std(each), rtol=1e-3)
     # The actor is judged by the critic after its step.
     q = np.minimum(*(np.asarray(v) for v in updated.critic(jnp.asarray(obs), jnp.asarray(chosen))))
     np.testing.assert_allclose(metrics["losses/actor_loss"], np.mean(penalty - q), rtol=2e-4, atol=1e-5)

@@ -37,3 +37,20 @@ def test_policies_that_are_not_there(tmp_path):
     (tmp_path / "runs").mkdir()
     with pytest.raises(InputError, match="looks at policies trained on HalfCheetah"):
         reproduce("figA2", tmp_path / "runs", tmp_path / "out")
+
+
+def test_policies_are_found_in_runs_and_in_folders_of_their_own(tmp_path):
+    made = {
+        "alone": "HalfCheetah-v4",
+        "a/b/deep": "HalfCheetah-v5",
+        "another": "Ant-v4",
+        "run/policy": "HalfCheetah-v4",  # the run's own, chosen among the runs
+    }
+    for folder, env in made.items():
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "policy.json").write_text(f'{{"env": "{env}"}}')
+    (tmp_path / "run" / "run.json").write_text("{}")
+    (tmp_path / "damaged").mkdir()
+    (tmp_path / "damaged" / "policy.json").write_text("{")
+    found = reproduction._policies("figA2", [], tmp_path)
+    assert found == [tmp_path / "alone", tmp_path / "a/b/deep"]

@@ -37,7 +37,7 @@ def test_the_deviation_is_over_dimensions(tmp_path):
         "policy/scale": 2.0,
         "policy/scale/0": 1.0,
         "policy/scale/1": 3.0,
-        "policy/scale_std": 9.0,
+        "policy/scale_deviation": 1.0,
     }
     a_run(tmp_path, "dm_control/walker-walk", "gac-scale", [row])
     files = scales.run(tmp_path / "out", [tmp_path])

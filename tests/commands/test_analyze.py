@@ -10,7 +10,7 @@ from geoact.storage.runs import create
 def test_a_study_writes_what_it_prints(tmp_path, capsys):
     config = RunConfig(env="Hopper-v5", algorithm="gac-scale", settings=defaults("gac-scale"), timesteps=1000)
     run = create(tmp_path / "runs", config)
-    rows = [{"step": step, "policy/scale": 2.0, "policy/scale_std": 0.5} for step in (500, 1000)]
+    rows = [{"step": step, "policy/scale": 2.0, "policy/scale_deviation": 0.5} for step in (500, 1000)]
     (run.path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert cli.main(["analyze", "scales", str(tmp_path / "runs"), "--out", str(tmp_path / "out")]) == 0
     printed = capsys.readouterr().out.split()

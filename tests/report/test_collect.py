@@ -30,7 +30,12 @@ def make_run(
         {"step": timesteps, "updates": 2, "charts/episodic_return": 40.0, "charts/episodes": 8},
     ]
     for row, share in zip(rows, (0.5, 1.0)):
-        row |= {"time/elapsed": 10 * share, "policy/kappa": 1.0, "policy/scale": 2.0, "policy/scale_std": 0.5}
+        row |= {
+            "time/elapsed": 10 * share,
+            "policy/kappa": 1.0,
+            "policy/scale": 2.0,
+            "policy/scale_deviation": 0.5,
+        }
         if score is not None:
             row |= {"eval/return_mean": share * score, "eval/return_std": 0.0}
     (run.path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))

@@ -5,10 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from geoact.config import GACConfig
 from geoact.errors import InputError
 from geoact.report import curves
-from geoact.report.collect import collect, group, read_run
+from geoact.report.collect import collect, group
 from geoact.storage.runs import Run
 from tests.report.test_collect import make_run
 
@@ -40,11 +39,3 @@ def test_trust_20_runs_are_drawn_whatever_their_rows_lack(tmp_path: Path) -> Non
     assert (tmp_path / "curves.png").stat().st_size > 1000
     with pytest.raises(InputError, match=r"ends in \.png"):
         curves.draw_runs([Run(path)], tmp_path / "curves.jpg")
-
-
-def test_a_scale_deviates_over_dimensions(tmp_path: Path) -> None:
-    path = make_run(tmp_path, "a", GACConfig(scale="learned"), algorithm="gac-scale")
-    rows = [{"step": 8, "policy/scale": 2.0}, {"step": 16, "policy/scale/0": 1.0, "policy/scale/1": 3.0}]
-    (path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    run = curves.with_scale_deviation(read_run(path))
-    assert [(row["step"], value) for row, value in run.series(curves.SCALE_DEVIATION)] == [(16, 1.0)]

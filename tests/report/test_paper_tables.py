@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from geoact import cli
-from geoact.analysis import reproduction
+from geoact.analysis import reproduction, studies
 from geoact.analysis.reproduction import reproduce
 from geoact.config import GACConfig
 from geoact.errors import InputError
@@ -129,10 +129,29 @@ def test_every_name_is_answered_from_the_committed_results(
     """With a table, or files, or the command that makes them; studies that take minutes are not made here."""
     if name in NOT_SHOWN:
         return
-    monkeypatch.setattr(reproduction, "analyze", lambda study, out, *_, **__: [out / f"{study}.md"])
-    monkeypatch.setattr(reproduction, "_policies", lambda *_: [])
+
+    def analyze(study: str, out: Path, runs: list[Path] | None = None, seed: int = 0) -> list[Path]:
+        studies.check(study, runs or [])
+        return [out / f"{study}.md"]
+
+    monkeypatch.setattr(reproduction, "analyze", analyze)
     (answer,) = reproduce(name, RESULTS, tmp_path).answers
     assert answer.about and (answer.written or answer.missing or answer.name == "fig1")
+
+
+def test_figure_a2_is_made_of_the_committed_policies(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["paper", "figA2", "--runs-dir", str(RESULTS), "--out", str(tmp_path)]) == 0
+    made = read_markdown(tmp_path / "saturation.md")
+    committed = read_markdown(RESULTS / "analysis" / "saturation.md")
+    share = "without gradient, exploring"
+    assert list(made) == ["sac-HalfCheetah-v4"] and (tmp_path / "saturation.png").exists()
+    # Episodes drift apart where arithmetic rounds otherwise.
+    assert float(made["sac-HalfCheetah-v4"][share]) == pytest.approx(
+        float(committed["sac-HalfCheetah-v4"][share]), abs=0.03
+    )
+    assert "46.4 % without gradient for SAC" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -26,3 +26,13 @@ def test_old_names_are_read_as_new_ones(tmp_path: Path, algorithm: str, critic: 
 def test_new_names_stay(tmp_path: Path) -> None:
     (tmp_path / "metrics.jsonl").write_text('{"step": 8, "losses/qf_loss": 1.0}\n')
     assert runs.Run(tmp_path).metrics() == [{"step": 8, "losses/qf_loss": 1.0}]  # without any run.json
+
+
+def test_the_two_deviations_of_a_scale_have_a_name_each(tmp_path: Path) -> None:
+    """Version 0.1 had it over dimensions and states; later rows, which have every dimension, over dimensions."""
+    old = {"step": 8, "policy/scale_std": 0.9}
+    between = {"step": 16, "policy/scale/0": 1.0, "policy/scale/1": 3.0, "policy/scale_std": 1.0}
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in (old, between)))
+    first, second = runs.Run(tmp_path).metrics()
+    assert first == old
+    assert second == {"step": 16, "policy/scale/0": 1.0, "policy/scale/1": 3.0, runs.SCALE_DEVIATION: 1.0}
