@@ -25,6 +25,7 @@ from geoact.experiments.catalogue import (
     Variant,
     same_task,
     task_name,
+    transitions,
 )
 from geoact.storage import files
 from geoact.storage.runs import Run
@@ -270,12 +271,19 @@ class RunGroup:
 
 
 def groups_of(experiment: Experiment, runs: list[RunData]) -> dict[tuple[str, str], RunGroup]:
-    """(task name, label) -> group, for all of an experiment, empty ones too."""
+    """(task name, label) -> group, for all of an experiment, empty ones too.
+
+    Where runs of the experiment's own length have finished, those of other lengths belong to other experiments.
+    """
     table = {}
     for task in experiment.tasks:
         for label, variant in experiment.variants.items():
             if variant.on(task):
                 members = unique([r for r in runs if is_variant(r, task, variant)])
+                length = transitions(task, experiment.num_envs, None, variant.length)
+                own = [run for run in members if run.config.timesteps == length]
+                if any(run.state == "finished" for run in own):
+                    members = own
                 table[task.name, label] = RunGroup(task.name, label, members)
     return table
 

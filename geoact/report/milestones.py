@@ -83,8 +83,8 @@ def table(experiment: Experiment, groups: Groups, skipped: list[str]) -> Table:
     seeds = " to ".join(str(count) for count in sorted({min(counts), max(counts)})) if counts else "no"
     budgets = sorted({group.budget for group in groups.values() if group.budget})
     notes = [
-        f"Training: {SCORES['training']}. Evaluation: ten deterministic episodes. Mean ± sample standard deviation over "
-        f"n seeds ({seeds} here); an evaluation passes the paper's where its mean over seeds does.",
+        f"Training: {SCORES['training']}. Evaluation: {experiment.eval_episodes} deterministic episodes. Mean ± sample "
+        f"standard deviation over n seeds ({seeds} here); compared with the paper's is the mean over seeds.",
         "The paper's number is a training return, after as many updates as vector steps. "
         + "; ".join(
             f"Ours: {total:,} transitions, {-(-total // envs):,} vector steps" for total, envs in budgets
@@ -101,7 +101,9 @@ def draw(stem: Path, experiment: Experiment, groups: Groups) -> list[Path]:
     """Deterministic evaluations, one panel per task, with the paper's final return as a line."""
     from matplotlib.lines import Line2D
 
-    drawn = [label for label in experiment.variants if any(g.runs for (_, m), g in groups.items() if m == label)]
+    drawn = [
+        label for label in experiment.variants if any(g.runs for (_, m), g in groups.items() if m == label)
+    ]
     colors = style.colors_of(drawn)
     tasks = experiment.tasks
     down = -(-len(tasks) // ACROSS)
@@ -119,9 +121,12 @@ def draw(stem: Path, experiment: Experiment, groups: Groups) -> list[Path]:
         figure.supylabel(ylabel, fontsize=9)
         handles = [Line2D([], [], color=colors[label]) for label in drawn]
         handles.append(Line2D([], [], color="0.35", lw=1.0, ls="--"))
-        names = [style.plain(label) for label in drawn] + ["the paper's GAC in training, 8,000,000 transitions"]
+        names = [style.plain(label) for label in drawn] + [
+            "the paper's GAC in training, 8,000,000 transitions"
+        ]
         figure.legend(handles, names, loc="outside lower center", ncols=len(names))
         figure.suptitle(
-            style.plain(f"{experiment.title}\ncurves: mean, shaded: ± standard deviation over seeds"), fontsize=10
+            style.plain(f"{experiment.title}\ncurves: mean, shaded: ± standard deviation over seeds"),
+            fontsize=10,
         )
         return style.save_figure(figure, stem)

@@ -23,7 +23,7 @@ from geoact.config import unknown
 from geoact.errors import InputError
 from geoact.experiments.catalogue import EXPERIMENTS, Experiment, Variant
 from geoact.experiments.paper_numbers import paper_numbers
-from geoact.report import evidence
+from geoact.report import evidence, milestones
 from geoact.report.collect import SCORES, RunData, RunGroup, Score, groups_of
 from geoact.report.comparison import (
     Groups,
@@ -131,6 +131,7 @@ ITEMS: dict[str, PaperItem] = {
         "table", "weight", "ours: the released policies' constant weight against a learned one"
     ),
     "evidence": PaperItem("table", "evidence", "ours: all twelve tasks at one reduced budget"),
+    "fast": PaperItem("table", "fast", "ours: gac-fast to 100,000 updates beside the paper's million"),
 }
 """By the names that `geoact paper` takes, those of the paper. What is not in it comes last."""
 FROM_RUNS = tuple(name for name, item in ITEMS.items() if item.kind in ("table", "returns", "scales"))
@@ -371,6 +372,8 @@ def make_table(name: str, runs: list[RunData], skipped: list[str], out: Path, ki
     if name == "evidence":
         paths = evidence.make(experiment, groups, skipped, out)
         return paths + details(name, experiment.title, groups, entries).write(out)
+    if name == "fast":
+        return milestones.make(experiment, groups, skipped, out)
     paths = as_printed(experiment, groups, skipped).write(out)
     paths += details(name, experiment.title, groups, entries).write(out)
     together = aggregate(name, experiment.title, groups)

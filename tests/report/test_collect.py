@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from geoact.config import CriticConfig, GACConfig, RunConfig
+from geoact.config import CriticConfig, GACConfig, RunConfig, defaults
 from geoact.errors import InputError
 from geoact.experiments.catalogue import DMCONTROL, EXPERIMENTS, MUJOCO
 from geoact.report import collect
@@ -41,6 +41,25 @@ def make_run(
     (run.path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     run.set_status(state, timesteps, timesteps, "diverged: far" if state == "failed" else None)
     return run.path
+
+
+def test_runs_of_another_length_belong_to_another_experiment(tmp_path: Path) -> None:
+    """Unless there are no others: then a table shows what there is, and says its budget."""
+    own = 40_000 * 8
+    fast = defaults("gac-fast").resolve("HalfCheetah-v4", 6, own)
+    assert isinstance(fast, GACConfig)
+    for length in (own // 2, own + 96_000):
+        make_run(tmp_path, f"{length}", fast, timesteps=length, algorithm="gac-fast")
+    members = collect.groups_of(EXPERIMENTS["evidence"], collect.collect(tmp_path)[0])
+    assert members["HalfCheetah-v4", "gac-fast"].budget == (own + 96_000, 8)
+    make_run(tmp_path, "own", fast, timesteps=own, algorithm="gac-fast")
+    runs_ = collect.collect(tmp_path)[0]
+    members = collect.groups_of(EXPERIMENTS["evidence"], runs_)["HalfCheetah-v4", "gac-fast"]
+    assert members.budget == (own, 8) and members.remarks() == []
+    assert collect.groups_of(EXPERIMENTS["fast"], runs_)["HalfCheetah-v4", "gac-fast"].budget == (
+        own + 96_000,
+        8,
+    )
 
 
 def test_scores_are_the_last_evaluation_or_the_last_tenth_of_training(tmp_path: Path) -> None:

@@ -1,0 +1,72 @@
+"""Long runs beside the paper's number, with returns made by hand."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from geoact.config import RunConfig, defaults
+from geoact.experiments.catalogue import EXPERIMENTS, ExperimentTask
+from geoact.report import milestones
+from geoact.report.collect import collect, groups_of
+from geoact.storage import runs
+from tests.report.test_paper_tables import read_markdown
+
+FAST = EXPERIMENTS["fast"]
+HOPPER = next(task for task in FAST.tasks if task.name == "Hopper-v4")
+"""The paper's GAC has 1,952 there."""
+
+
+def fast_run(
+    folder: Path, task: ExperimentTask, seed: int, evaluations: list[float], training: float
+) -> None:
+    """A run of gac-fast of the experiment's length, with evaluations at equal distances."""
+    total = task.vector_steps * FAST.num_envs
+    settings = defaults("gac-fast").resolve(task.env, task.action_dim or 0, total)
+    config = RunConfig(task.env, "gac-fast", settings, timesteps=total, seed=seed)
+    run = runs.create_at(folder / f"{seed}", config)
+    rows = []
+    for number, value in enumerate(evaluations, 1):
+        row = {"step": total * number // len(evaluations), "updates": 100_000 * number // len(evaluations)}
+        rows.append(
+            row | {"eval/return_mean": value, "charts/episodic_return": training, "charts/episodes": 8}
+        )
+    (run.path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    run.set_status("finished", total, total)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    fast_run(tmp_path / "runs", HOPPER, 0, [100.0, 2_500.0, 3_000.0, 1_000.0, 3_600.0], 1_900.0)
+    fast_run(tmp_path / "runs", HOPPER, 10, [100.0, 1_000.0, 2_000.0, 2_000.0, 3_400.0], 2_000.0)
+    return tmp_path
+
+
+def test_the_table_by_hand(folder: Path) -> None:
+    groups = groups_of(FAST, collect(folder / "runs")[0])
+    written = milestones.make(FAST, groups, [], folder)
+    assert {path.suffix for path in written} >= {".md", ".csv", ".tex", ".png"}
+    lines = [
+        line for line in (folder / "fast.md").read_text().splitlines() if line.startswith("| Hopper-v4 ")
+    ]
+    ours, twin = ([cell.strip() for cell in line.strip("|").split("|")] for line in lines)
+    assert ours == [
+        "Hopper-v4",
+        "gac-fast",
+        "2,500 ± 707",  # of 3,000 and 2,000
+        "1,950 ± 71",
+        "3,500 ± 141 (n=2)",
+        "1,952 ± 285 (1,000,000)",
+        "evaluation",  # in training it is two below
+        "60,000",  # 1,750 at 40,000
+    ]
+    assert twin[:3] == ["Hopper-v4", "sac-fast", "no runs"]
+    assert set(read_markdown(folder / "fast.md")) == {task.name for task in FAST.tasks}
+
+
+def test_what_is_never_reached_is_said(tmp_path: Path) -> None:
+    fast_run(tmp_path / "runs", HOPPER, 0, [10.0, 20.0], 5.0)
+    row = milestones.row(
+        "Hopper-v4", "gac-fast", groups_of(FAST, collect(tmp_path / "runs")[0])["Hopper-v4", "gac-fast"]
+    )
+    assert row[2] == "" and row[-2:] == ["neither", "never"]
