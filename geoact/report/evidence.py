@@ -110,11 +110,7 @@ def table(experiment: Experiment, groups: Groups, skipped: list[str]) -> Table:
 def notes(experiment: Experiment, groups: Groups, skipped: list[str]) -> list[str]:
     """How the entries are to be read, and which runs are missing."""
     lines = [
-        "Each entry: training / evaluation. Training: "
-        + SCORES["training"]
-        + ". Evaluation: "
-        + SCORES["eval"]
-        + ". "
+        f"Each entry: training / evaluation. Training: {SCORES['training']}. Evaluation: {SCORES['eval']}. "
         "Mean ± sample standard deviation over n seeds. The paper's: training return, at the vector steps in brackets."
     ]
     for label, variant in experiment.variants.items():

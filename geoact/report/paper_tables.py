@@ -217,12 +217,8 @@ def our_entry(group: RunGroup, kind: Score) -> str:
 def notes(experiment: Experiment, groups: Groups, skipped: list[str]) -> list[str]:
     """What stands below a table."""
     lines = [
-        "Ours, training: "
-        + SCORES["training"]
-        + ". Ours, evaluation: "
-        + SCORES["eval"]
-        + ". Mean ± sample standard "
-        "deviation over n seeds."
+        f"Ours, training: {SCORES['training']}. Ours, evaluation: {SCORES['eval']}. "
+        "Mean ± sample standard deviation over n seeds."
     ]
     if experiment.paper is not None:
         lines.append(
