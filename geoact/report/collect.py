@@ -70,6 +70,12 @@ class RunData:
         """The rows that have a metric, with it."""
         return [(row, row[name]) for row in self.rows if name in row]
 
+    def late_mean(self, name: str) -> float | None:
+        """A metric's mean over the last tenth of what was trained; None if the run has not logged it."""
+        series = [(row["step"], value) for row, value in self.series(name)]
+        late = [value for step, value in series if step >= 0.9 * series[-1][0]]
+        return sum(late) / len(late) if late else None
+
 
 def score_of(rows: list[dict[str, Any]], timesteps: int, kind: Score) -> float | None:
     """The score of a finished run with these rows."""
