@@ -54,7 +54,8 @@ def test_table3_by_hand(folder: Path) -> None:
     assert rows["r=1.5"]["ours, evaluation"] == "60.00 ± 14.14 (n=2)"
     assert rows["r=1.5"]["relative, paper"] == "-43.0 %"  # 7,272 of 12,750
     assert rows["r=3.5"]["ours, training"] == "no runs"
-    assert rows["without normalization (no-normalization)"]["ours, training"] == "1 failed (diverged)"
+    failed = rows["without normalization (no-normalization)"]
+    assert failed["ours, training"] == "1 failed (diverged at vector step 1,000)"
     assert rows["without normalization (no-normalization-raw)"]["ours, training"] == "no runs"
     text = (folder / "out" / "table3.md").read_text()
     assert "are training returns" in text and "geoact sweep table3 makes them" in text
