@@ -19,7 +19,6 @@ import numpy as np
 
 from geoact import policies
 from geoact.analysis.exploring import Episode, explore
-from geoact.analysis.scales import late_mean
 from geoact.errors import InputError
 from geoact.report import style
 from geoact.report.collect import RunData, collect
@@ -182,8 +181,8 @@ def _run_table(out: Path, runs: list[RunData]) -> list[Path]:
                 weights[0],
                 min(weights),
                 max(weights),
-                late_mean(run, "policy/weight"),
-                late_mean(run, "policy/kappa"),
+                run.late_mean("policy/weight"),
+                run.late_mean("policy/kappa"),
             ]
         )
     columns = ["task", "variant", "seed", "transitions", "w first", "w lowest", "w highest", "w in the end"]

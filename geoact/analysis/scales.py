@@ -7,23 +7,12 @@ dimensions and states instead (`policy/scale_std`), which is larger: it has a co
 
 from pathlib import Path
 
-import numpy as np
-
 from geoact.errors import InputError
-from geoact.experiments.paper_numbers import paper_numbers
+from geoact.experiments.paper_numbers import paper_numbers, paper_scale
 from geoact.report import style
 from geoact.report.collect import RunData, collect
 from geoact.report.tables import Value, write_table
 from geoact.storage.runs import SCALE_DEVIATION, SCALE_STD
-
-
-def late_mean(run: RunData, name: str) -> float | None:
-    """A metric's mean over the last tenth of what was trained; None if the run has not logged it."""
-    series = [(row["step"], value) for row, value in run.series(name)]
-    if not series:
-        return None
-    end = series[-1][0]
-    return float(np.mean([value for step, value in series if step >= 0.9 * end]))
 
 
 def run(out: Path, runs: list[Path], seed: int = 0) -> list[Path]:
@@ -34,12 +23,14 @@ def run(out: Path, runs: list[Path], seed: int = 0) -> list[Path]:
         learned += [run for run in found if run.series("policy/scale")]
     if not learned:
         raise InputError("no run with a learned scale here: geoact train ... --algorithm gac-scale makes one")
-    published = paper_numbers()["figureA3_scale_convergence"]
-    contradictions = paper_numbers()["contradictions"]["figureA3_scale_convergence"]
+    numbers = paper_numbers()
+    published = numbers["figureA3_scale_convergence"]
+    contradictions = numbers["contradictions"]["figureA3_scale_convergence"]
+    steps, environments = published["vector_steps"], numbers["protocol"]["num_envs"]
     rows: list[list[Value]] = []
     for run in learned:
         scale = [value for _, value in run.series("policy/scale")]
-        low_high = published.get(run.task)
+        paper = paper_scale(run.task)
         rows.append(
             [
                 run.task,
@@ -47,12 +38,14 @@ def run(out: Path, runs: list[Path], seed: int = 0) -> list[Path]:
                 int(run.series("policy/scale")[-1][0]["step"]),
                 scale[0],
                 max(scale),
-                *(late_mean(run, name) for name in ("policy/scale", SCALE_DEVIATION, SCALE_STD)),
-                f"{low_high[0]:g} to {low_high[1]:g}" if low_high else None,
+                *(run.late_mean(name) for name in ("policy/scale", SCALE_DEVIATION, SCALE_STD)),
+                paper.mean,
+                paper.deviation,
             ]
         )
     columns = ["task", "seed", "transitions", "first", "largest mean", "mean"]
-    columns += ["deviation over dimensions", "over dimensions and states", "paper's mean"]
+    columns += ["deviation over dimensions", "over dimensions and states"]
+    columns += ["paper's mean", "paper's deviation over dimensions"]
     files = write_table(
         out / "scales",
         "The learned scale",
@@ -60,9 +53,8 @@ def run(out: Path, runs: list[Path], seed: int = 0) -> list[Path]:
         rows,
         "Mean and deviation over the last tenth of each run; first: at the first logged update. Runs of version 0.1 "
         "have the deviation over dimensions and states together, not over dimensions, the paper's. The paper's runs "
-        "are "
-        "500,000 vector steps (4,000,000 transitions), so compare the direction, not the digits, with shorter ones."
-        + "".join(f" The paper differs from itself: {text}." for text in contradictions),
+        f"are {steps:,} vector steps ({steps * environments:,} transitions), so compare the direction, not the digits, "
+        "with shorter ones." + "".join(f" The paper differs from itself: {text}." for text in contradictions),
         dict.fromkeys(columns[3:8], ".2f") | {"transitions": ",.0f"},
     )
     with style.drawing():

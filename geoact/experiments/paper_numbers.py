@@ -1,6 +1,7 @@
 """The paper's published numbers, as data: every place that compares with them reads them here."""
 
 import json
+from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
@@ -27,3 +28,34 @@ def paper_return(task: str) -> str:
     protocol = numbers["protocol"]
     steps = protocol["vector_steps_exceptions"].get(task, protocol["vector_steps"])
     return f"{mean:,} ± {deviation:,} ({steps:,})"
+
+
+@dataclass(frozen=True)
+class PaperScale:
+    """What the paper says of the learned scale on a task; nothing where it says nothing."""
+
+    mean: str = ""
+    """In the end."""
+    rise: str = ""
+    """From the beginning to the end."""
+    deviation: str = ""
+    """Over dimensions."""
+
+
+def paper_scale(task: str) -> PaperScale:
+    """The paper's learned scale: Figure A.3 for the DMControl tasks, Table A.2 for Walker2d."""
+
+    def text(low_high: list[float]) -> str:
+        low, high = low_high
+        return f"{low:g}" if low == high else f"{low:g} to {high:g}"
+
+    numbers = paper_numbers()
+    walker2d, final = numbers["tableA2_walker2d_500k"], numbers["figureA3_scale_convergence"]
+    if task == "Walker2d-v4":
+        return PaperScale(
+            f"{walker2d['adaptive_mean_scale']:g}", deviation=text(walker2d["adaptive_scale_std"])
+        )
+    if not isinstance(final.get(task), list):
+        return PaperScale()
+    rise = final["rises"].get(task)
+    return PaperScale(text(final[task]), text(rise) if rise else "")

@@ -10,6 +10,7 @@ run itself; its scores were computed from all of the run's rows, before they wer
 
 import dataclasses
 import math
+import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -53,6 +54,8 @@ class RunData:
     """Its variant in its sweep, or what distinguishes its configuration."""
     summary: dict[str, float | None] | None = None
     """The scores by kind that a summary of a run carries; None for a run with all of its rows."""
+    reached: int | None = None
+    """The transitions that its status counts: where it failed lies behind its last row."""
 
     @property
     def task(self) -> str:
@@ -70,6 +73,12 @@ class RunData:
     def series(self, name: str) -> list[tuple[dict[str, Any], float]]:
         """The rows that have a metric, with it."""
         return [(row, row[name]) for row in self.rows if name in row]
+
+    def late_mean(self, name: str) -> float | None:
+        """A metric's mean over the last tenth of what was trained; None if the run has not logged it."""
+        series = [(row["step"], value) for row, value in self.series(name)]
+        late = [value for step, value in series if step >= 0.9 * series[-1][0]]
+        return sum(late) / len(late) if late else None
 
 
 def score_of(rows: list[dict[str, Any]], timesteps: int, kind: Score) -> float | None:
@@ -95,7 +104,17 @@ def read_run(path: Path) -> RunData:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
     clean = [_checked_row(row, path, number) for number, row in enumerate(rows, 1)]
     label = _label_in_sweep(path) or describe(config)
-    return RunData(path, config, state, reason, clean, label, _summary(status))
+    reached = status.get("timesteps")
+    return RunData(
+        path,
+        config,
+        state,
+        reason,
+        clean,
+        label,
+        _summary(status),
+        reached if isinstance(reached, int) else None,
+    )
 
 
 def _checked_row(row: Any, path: Path, number: int) -> dict[str, Any]:
@@ -255,8 +274,7 @@ class RunGroup:
         failed = [r for r in counted if r.state == "failed"]
         unfinished = [r for r in counted if r.state not in ("failed", "finished")]
         if failed:
-            reasons = sorted({r.reason.split(":")[0] or "no reason given" for r in failed})
-            remarks.append(f"{len(failed)} failed ({', '.join(reasons)})")
+            remarks.append(f"{len(failed)} failed ({_failures(failed)})")
         if unfinished:
             remarks.append(f"{len(unfinished)} unfinished")
         names: dict[Score, str] = {"training": "training return", "eval": "evaluation"}
@@ -268,6 +286,21 @@ class RunGroup:
         if others:
             remarks.append(f"{others} with another budget left out")
         return remarks
+
+
+def _failures(failed: list[RunData]) -> str:
+    """Why and when: `diverged at vector step 5,400 (update 400) and 6,000 (update 1,000)`."""
+    moments: dict[str, list[tuple[int, str]]] = {}
+    for run in failed:
+        reason = run.reason.split(":")[0] or "no reason given"
+        update = re.search(r" at update (\d+)", run.reason)
+        steps = (run.reached or 0) // run.config.num_envs
+        when = f"{steps:,}" + (f" (update {int(update[1]):,})" if update else "")
+        moments.setdefault(re.sub(r" at update \d+", "", reason), []).append((steps, when))
+    return ", ".join(
+        f"{reason} at vector step {' and '.join(when for _, when in sorted(found))}"
+        for reason, found in sorted(moments.items())
+    )
 
 
 def groups_of(experiment: Experiment, runs: list[RunData]) -> dict[tuple[str, str], RunGroup]:

@@ -22,7 +22,7 @@ from typing import Any, Literal
 from geoact.config import unknown
 from geoact.errors import InputError
 from geoact.experiments.catalogue import EXPERIMENTS, Experiment, Variant
-from geoact.experiments.paper_numbers import paper_numbers
+from geoact.experiments.paper_numbers import paper_numbers, paper_scale
 from geoact.report import evidence, milestones
 from geoact.report.collect import SCORES, RunData, RunGroup, Score, groups_of
 from geoact.report.comparison import (
@@ -36,6 +36,7 @@ from geoact.report.comparison import (
 from geoact.report.curves import draw_curves, draw_scales
 from geoact.report.tables import Table, Value
 from geoact.storage import files
+from geoact.storage.runs import SCALE_DEVIATION
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ ITEMS: dict[str, PaperItem] = {
     "figA3": PaperItem(
         "scales",
         "table2",
-        "the learned scale on DMControl; the paper's final means are drawn beside ours",
+        "the learned scale on DMControl: in the end and over training, the paper's final means beside ours",
         "figureA3_scale_convergence",
     ),
     "figA4": PaperItem(
@@ -333,6 +334,58 @@ def _parameters(variant: Variant) -> str:
     return f"+{extra}" if has_learned_scale(variant) else "+0"
 
 
+def scale_table(name: str, title: str, groups: Groups) -> Table:
+    """The learned scale in the end, ours beside the paper's, with both budgets."""
+    numbers = paper_numbers()
+    steps = numbers["figureA3_scale_convergence"]["vector_steps"]  # Table A.2's are as long
+    columns = ["task", "variant", "mean scale, ours", "mean scale, paper"]
+    columns += ["range of the mean over training, ours", "range over training, paper"]
+    columns += ["deviation over dimensions, ours", "deviation over dimensions, paper"]
+    columns += ["our transitions", "our vector steps", "paper's vector steps", "remarks"]
+    rows: list[list[Value]] = []
+    for (task, label), group in groups.items():
+        runs = [run for run in group.counted() if run.series("policy/scale")]
+        every = [value for run in runs for _, value in run.series("policy/scale")]
+        reached = [int(run.rows[-1]["step"]) for run in runs]
+        paper = paper_scale(task)
+        rows.append(
+            [
+                task,
+                label,
+                _late(runs, "policy/scale") or "no runs",
+                paper.mean,
+                f"{min(every):.2f} to {max(every):.2f}" if every else "",
+                paper.rise,
+                _late(runs, SCALE_DEVIATION) or ("not logged" if runs else ""),
+                paper.deviation,
+                _from_to(reached),
+                _from_to([step // run.config.num_envs for step, run in zip(reached, runs)]),
+                steps,
+                "; ".join(group.remarks([])),
+            ]
+        )
+    notes = [
+        "Ours: mean over the last tenth of what each run has trained, ± sample standard deviation over n seeds; the "
+        "deviation over dimensions is that of their means over a batch. Range: the lowest and the highest mean logged "
+        "in any run; the paper gives it where it says how the scale rises.",
+        "The paper's are its final values. A shorter run has not converged: compare the direction.",
+    ]
+    contradictions = numbers["contradictions"].get(ITEMS[name].numbers or "", [])
+    notes += [f"The paper differs from itself: {text}." for text in contradictions]
+    return Table(name, title, columns, rows, notes, {"paper's vector steps": ","})
+
+
+def _late(runs: list[RunData], metric: str) -> str:
+    """A metric in the end, over runs; empty if none has logged it."""
+    found = [value for run in runs if (value := run.late_mean(metric)) is not None]
+    return mean_std(found) if found else ""
+
+
+def _from_to(values: list[int]) -> str:
+    ends = sorted({min(values), max(values)}) if values else []
+    return " to ".join(f"{value:,}" for value in ends)
+
+
 def checkpoints(folder: Path) -> Table | None:
     """The published checkpoints: what `geoact evaluate --json` said of them, in this folder or its `published`."""
     numbers = paper_numbers()["published_checkpoints_deterministic_10_episodes"]
@@ -388,7 +441,10 @@ def make_figure(name: str, runs: list[RunData], out: Path, kind: Score) -> list[
             key: group for key, group in groups.items() if has_learned_scale(experiment.variants[key[1]])
         }
         title = f"{experiment.title}: the learned scale"
-        return draw_scales(out / name, title, learned, groups if len(experiment.tasks) == 1 else None, kind)
+        together = groups if len(experiment.tasks) == 1 else None
+        return scale_table(name, title, learned).write(out) + draw_scales(
+            out / name, title, learned, together, kind
+        )
     names = {task.name: f"{task.name} (run as {task.env})" for task in experiment.tasks if task.note}
     return draw_curves(out / name, experiment.title, groups, kind, names)
 

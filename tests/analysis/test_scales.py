@@ -46,6 +46,14 @@ def test_the_deviation_is_over_dimensions(tmp_path):
     assert found["deviation over dimensions"] == "1" and found["over dimensions and states"] == ""
 
 
+def test_walker2d_has_the_papers_numbers_beside_it(tmp_path):
+    a_run(tmp_path, "Walker2d-v4", "gac-scale", [{"step": 100, "policy/scale": 2.0}])
+    files = scales.run(tmp_path / "out", [tmp_path])
+    with open(files[1]) as file:
+        (found,) = csv.DictReader(file)
+    assert found["paper's mean"] == "1.7" and found["paper's deviation over dimensions"] == "0.7 to 0.9"
+
+
 def test_no_learned_scale_is_refused(tmp_path):
     a_run(tmp_path, "HalfCheetah-v5", "gac", [{"step": 100, "policy/kappa": 1.0}])
     with pytest.raises(InputError, match="no run with a learned scale"):

@@ -144,7 +144,8 @@ def test_a_group_counts_one_budget_and_one_run_per_seed_and_says_the_rest(tmp_pa
     members = collect.groups_of(EXPERIMENTS["table1"], found)["HalfCheetah-v4", "gac"]
     assert members.budget == (16_000, 8)
     assert members.scores("eval") == {0: 7.0}
-    assert members.remarks() == ["1 failed (diverged)", "1 unfinished", "1 with another budget left out"]
+    failed = "1 failed (diverged at vector step 2,000)"
+    assert members.remarks() == [failed, "1 unfinished", "1 with another budget left out"]
 
 
 def test_labels_come_from_the_sweep(tmp_path: Path) -> None:
@@ -218,3 +219,28 @@ def test_numbers_that_are_not_finite_are_no_scores(tmp_path: Path) -> None:
     (path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     run = collect.read_run(path)
     assert run.score("eval") == 50.0 and run.score("training") is None
+
+
+def test_a_failure_says_when(tmp_path: Path) -> None:
+    """In vector steps, as the paper counts, and in updates where the reason has them."""
+    reasons = {
+        0: "diverged: the mean value is 9e9 at update 400, and the rewards seen allow at most 1",
+        1: "losses/qf_loss became nan at update 12: the last good policy is kept",
+        2: "diverged: the mean value is 9e9 at update 1200, and the rewards seen allow at most 1",
+        3: "",
+    }
+    for seed, reason in reasons.items():
+        path = make_run(tmp_path, f"s{seed}", seed=seed, state="failed")
+        runs.Run(path).set_status("failed", 43_200 + 8_000 * seed, 240_000, reason)
+    (members,) = collect.group(collect.collect(tmp_path)[0]).values()
+    assert members.remarks() == [
+        "4 failed (diverged at vector step 5,400 (update 400) and 7,400 (update 1,200), "
+        "losses/qf_loss became nan at vector step 6,400 (update 12), "
+        "no reason given at vector step 8,400)"
+    ]
+
+
+def test_the_committed_run_that_diverged_says_when() -> None:
+    found, _ = collect.collect(Path(__file__).parents[2] / "results" / "free-kappa")
+    (members,) = collect.group(found).values()
+    assert members.remarks() == ["1 failed (diverged at vector step 5,400 (update 400))"]

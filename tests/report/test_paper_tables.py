@@ -54,7 +54,8 @@ def test_table3_by_hand(folder: Path) -> None:
     assert rows["r=1.5"]["ours, evaluation"] == "60.00 ± 14.14 (n=2)"
     assert rows["r=1.5"]["relative, paper"] == "-43.0 %"  # 7,272 of 12,750
     assert rows["r=3.5"]["ours, training"] == "no runs"
-    assert rows["without normalization (no-normalization)"]["ours, training"] == "1 failed (diverged)"
+    failed = rows["without normalization (no-normalization)"]
+    assert failed["ours, training"] == "1 failed (diverged at vector step 1,000)"
     assert rows["without normalization (no-normalization-raw)"]["ours, training"] == "no runs"
     text = (folder / "out" / "table3.md").read_text()
     assert "are training returns" in text and "geoact sweep table3 makes them" in text
@@ -110,6 +111,40 @@ def test_a_figure_of_runs_that_all_ended_lacks_nothing(tmp_path: Path) -> None:
     softplus = GACConfig(scale="learned", scale_form="softplus")
     make_run(tmp_path / "runs", "s", softplus, env="Walker2d-v4", algorithm="gac-scale", state="failed")
     assert not reproduce("figA4", tmp_path / "runs", tmp_path / "out").missing
+
+
+def test_the_learned_scale_stands_beside_the_papers_with_both_budgets(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["paper", "figA4", "--runs", str(folder / "runs"), "--out", str(folder / "out")]) == 0
+    assert "# Table A.2: fixed and learned scale on Walker2d: the learned scale" in capsys.readouterr().out
+    rows = read_markdown(folder / "out" / "figA4.md", key=2)
+    assert rows["learned"] == {
+        "task": "Walker2d-v4",
+        "variant": "learned",
+        "mean scale, ours": "2.00 (n=1)",
+        "mean scale, paper": "1.7",
+        "range of the mean over training, ours": "2.00 to 2.00",
+        "range over training, paper": "",
+        "deviation over dimensions, ours": "0.50 (n=1)",
+        "deviation over dimensions, paper": "0.7 to 0.9",
+        "our transitions": "8,000",
+        "our vector steps": "1,000",
+        "paper's vector steps": "500,000",
+        "remarks": "",
+    }
+    assert rows["learned-softplus"]["mean scale, ours"] == "no runs"
+
+
+def test_the_learned_scale_of_the_committed_runs(tmp_path: Path) -> None:
+    (answer,) = reproduce("figA3", RESULTS, tmp_path).answers
+    assert answer.table == tmp_path / "figA3.md"
+    rows = read_markdown(tmp_path / "figA3.md")
+    assert len(rows) == 6 and rows["fish-upright"]["range over training, paper"] == "1 to 2.2"
+    walker = rows["walker-walk"]
+    assert walker["mean scale, ours"].startswith("2.91 ") and walker["mean scale, paper"] == "2 to 2.3"
+    assert walker["deviation over dimensions, ours"] == "not logged"  # version 0.1's is another quantity
+    assert walker["our transitions"] == "276,000 to 310,000" and walker["remarks"] == "2 unfinished"
 
 
 NOT_SHOWN = ("source", "protocol", "contradictions")
