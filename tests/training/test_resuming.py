@@ -80,14 +80,14 @@ KILLED = """
     from tests.training_cases import start
 
     with start(everything(sys.argv[1]), Path(sys.argv[2])) as session:
-        session.train(lambda row: os.kill(os.getpid(), signal.SIGKILL) if row["step"] == 140 else None)
+        session.train(lambda row: os.kill(os.getpid(), signal.SIGKILL) if row["step"] == 141 else None)
 """
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("algorithm", list(EVERYTHING))
 def test_a_run_with_everything_on_survives_a_kill(algorithm, tmp_path):
-    """Killed five steps behind its newest checkpoint."""
+    """Killed six transitions behind its newest checkpoint."""
     with start(everything(algorithm), tmp_path / "whole") as control:
         assert control.train()
     command = [sys.executable, "-c", textwrap.dedent(KILLED), algorithm, str(tmp_path / "killed")]
