@@ -197,7 +197,7 @@ def test_minutes_to_a_return_are_those_of_the_first_evaluation_that_passes_it(tm
     assert found is not None and found.columns == ["task", "return", "gac-fast", "SBX SAC"]
     rows = {row[1]: row[2:] for row in found.rows if row[0] == "Hopper-v4"}
     assert rows[1_000] == ["3.0", "5.0 (one seed)"]
-    assert rows[2_500] == ["> 20 (1 of 2 seeds)", "> 20 (0 of 1 seeds)"]
+    assert rows[2_500] == ["> 10 (1 of 2 seeds)", "> 10 (0 of 1 seeds)"]
     assert all(row[2:] == ["", ""] for row in found.rows if row[0] != "Hopper-v4")
 
 

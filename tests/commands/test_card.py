@@ -12,7 +12,7 @@ def test_a_card_of_a_policy_is_written_and_uploaded(player, tmp_path, capsys, mo
     out = tmp_path / "card"
     assert run(Card(player.path, out=out, episodes=2, env="tests.probes:Reach-v0", push="me/reach")) == 0
     assert capsys.readouterr().out.splitlines()[-2:] == [  # before them: it cannot be filmed
-        f"{out}: return -0.00 +/- 0.00 over 2 episodes",
+        f"{out}: return -0.01 +/- 0.00 over 2 episodes",
         "uploaded: hub/me/reach/card",
     ]
     assert {"policy.json", "policy.safetensors", "README.md", "results.json"} <= {

@@ -10,10 +10,10 @@ from geoact.errors import InputError
 
 def test_newest_or_best_by_path_or_name(player, capsys):
     for path, best, expected in (
-        (player.path, False, 0.0),
+        (player.path, False, -0.01),
         (player.path, True, -0.25),
         (player.path.name, True, -0.25),
-        (player.policy_path, False, 0.0),
+        (player.policy_path, False, -0.01),
     ):
         assert run(Evaluate(path, best=best, runs_dir=player.path.parent, episodes=3, json=True)) == 0
         facts = json.loads(capsys.readouterr().out)
