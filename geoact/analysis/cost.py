@@ -165,7 +165,9 @@ def _updates(seed: int) -> dict[str, Callable[[], object]]:
         # Two updates in one call, so that TD3's policy learns in exactly one of them.
         update = jax.jit(algorithm.update, donate_argnums=0)
         key = jax.random.key(seed)
-        state = [jax.jit(algorithm.init)(key)]  # compiled, every tensor has memory of its own, as donating it needs
+        state = [
+            jax.jit(algorithm.init)(key)
+        ]  # compiled, every tensor has memory of its own, as donating it needs
 
         def call() -> object:
             state[0], value, _ = update(state[0], rows, key)

@@ -1,6 +1,6 @@
 """Learning curves: of single runs, of variants over their seeds, and of the learned scale."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geoact.errors import InputError
+from geoact.experiments.catalogue import ExperimentTask
 from geoact.experiments.paper_numbers import paper_numbers
 from geoact.report import style
 from geoact.report.collect import RunData, RunGroup, Score, read_run
@@ -16,8 +17,11 @@ from geoact.storage.runs import SCALE_DEVIATION, Run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import FigureBase
 
 FORMATS = (".png", ".svg", ".pdf")
+ACROSS = 4
+"""Panels beside each other where there is one for every task of the paper."""
 RETURNS: dict[Score, tuple[str, str]] = {
     "training": ("charts/episodic_return", "return (training)"),
     "eval": ("eval/return_mean", "return (deterministic)"),
@@ -91,6 +95,31 @@ def plot_task(
     axis.xaxis.set_major_formatter(style.thousands)
     if not drawn:
         _nothing(axis, "no runs")
+
+
+def plot_tasks(
+    part: "FigureBase",
+    tasks: Sequence[ExperimentTask],
+    groups: Mapping[tuple[str, str], RunGroup],
+    kind: Score,
+    colors: Mapping[str, str],
+) -> "list[Axes]":
+    """A panel for every task, `ACROSS` beside each other, with the curves of all variants; the panels, in order."""
+    metric, ylabel = RETURNS[kind]
+    panels = list(part.subplots(rows_of_panels(tasks), ACROSS, squeeze=False).ravel())
+    for panel, task in zip(panels, tasks):
+        plot_task(panel, task.name, groups, metric, colors)
+        panel.set_title(style.plain(f"{task.name} (run as {task.env})" if task.note else task.name))
+    for panel in panels[len(tasks) :]:
+        panel.remove()
+    part.supxlabel("transitions", fontsize=9)
+    part.supylabel(ylabel, fontsize=9)
+    return panels[: len(tasks)]
+
+
+def rows_of_panels(tasks: Sequence[ExperimentTask]) -> int:
+    """How many rows of panels the tasks take."""
+    return -(-len(tasks) // ACROSS)
 
 
 def _nothing(axis: "Axes", text: str) -> None:

@@ -27,14 +27,11 @@ from geoact.report.comparison import (
     plot_profiles,
     shared,
 )
-from geoact.report.curves import RETURNS, plot_task
+from geoact.report.curves import plot_tasks, rows_of_panels
 from geoact.report.tables import Table, Value
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-ACROSS = 4
-"""Panels of learning curves beside each other."""
 
 
 def make(experiment: Experiment, groups: Groups, skipped: list[str], out: Path) -> list[Path]:
@@ -156,8 +153,7 @@ def draw(stem: Path, experiment: Experiment, merged: Groups) -> list[Path]:
 
     methods = list(dict.fromkeys(method for _, method in merged))
     colors = style.colors_of(methods)
-    tasks = experiment.tasks
-    down = -(-len(tasks) // ACROSS)
+    down = rows_of_panels(experiment.tasks)
     with style.drawing():
         figure = style.new_figure(11.6, 3.4 + 2.1 * down)
         above, below = figure.subfigures(2, 1, squeeze=False, height_ratios=[3.2, 2.1 * down]).ravel()
@@ -168,15 +164,7 @@ def draw(stem: Path, experiment: Experiment, merged: Groups) -> list[Path]:
         if shown:
             plot_profiles(profile, normalised(scores, shown))
         profile.set_title("performance profile, evaluation")
-        metric, ylabel = RETURNS["eval"]
-        panels = below.subplots(down, ACROSS, squeeze=False).ravel()
-        for panel, task in zip(panels, tasks):
-            plot_task(panel, task.name, merged, metric, colors)
-            panel.set_title(style.plain(f"{task.name} (run as {task.env})" if task.note else task.name))
-        for panel in panels[len(tasks) :]:
-            panel.remove()
-        below.supxlabel("transitions", fontsize=9)
-        below.supylabel(ylabel, fontsize=9)
+        plot_tasks(below, experiment.tasks, merged, "eval", colors)
         drawn = list(dict.fromkeys(method for (_, method), group in merged.items() if group.runs))
         handles = [Line2D([], [], color=colors[method]) for method in drawn]
         if drawn:

@@ -13,13 +13,11 @@ from geoact.experiments.paper_numbers import paper_mean, paper_return
 from geoact.report import style
 from geoact.report.collect import SCORES, RunData, RunGroup
 from geoact.report.comparison import Groups, mean_std
-from geoact.report.curves import RETURNS, plot_task
+from geoact.report.curves import plot_tasks, rows_of_panels
 from geoact.report.tables import Table, Value
 
 MILESTONE = 60_000
 """Updates, on the way."""
-ACROSS = 4
-"""Panels beside each other."""
 
 
 def make(experiment: Experiment, groups: Groups, skipped: list[str], out: Path) -> list[Path]:
@@ -105,25 +103,15 @@ def draw(stem: Path, experiment: Experiment, groups: Groups) -> list[Path]:
         label for label in experiment.variants if any(g.runs for (_, m), g in groups.items() if m == label)
     ]
     colors = style.colors_of(drawn)
-    tasks = experiment.tasks
-    down = -(-len(tasks) // ACROSS)
-    metric, ylabel = RETURNS["eval"]
     with style.drawing():
-        figure = style.new_figure(11.6, 2.1 * down + 0.9)
-        panels = figure.subplots(down, ACROSS, squeeze=False).ravel()
-        for panel, task in zip(panels, tasks):
-            plot_task(panel, task.name, groups, metric, colors)
-            panel.axhline(paper_mean(task.name), color="0.35", lw=1.0, ls="--")
-            panel.set_title(style.plain(f"{task.name} (run as {task.env})" if task.note else task.name))
-        for panel in panels[len(tasks) :]:
-            panel.remove()
-        figure.supxlabel("transitions", fontsize=9)
-        figure.supylabel(ylabel, fontsize=9)
+        figure = style.new_figure(11.6, 2.1 * rows_of_panels(experiment.tasks) + 0.9)
+        panels = plot_tasks(figure, experiment.tasks, groups, "eval", colors)
+        for panel, task in zip(panels, experiment.tasks, strict=True):
+            if panel.lines:
+                panel.axhline(paper_mean(task.name), color="0.35", lw=1.0, ls="--")
         handles = [Line2D([], [], color=colors[label]) for label in drawn]
         handles.append(Line2D([], [], color="0.35", lw=1.0, ls="--"))
-        names = [style.plain(label) for label in drawn] + [
-            "the paper's GAC in training, 8,000,000 transitions"
-        ]
+        names = [style.plain(label) for label in drawn] + ["the paper's GAC in training, at its full length"]
         figure.legend(handles, names, loc="outside lower center", ncols=len(names))
         figure.suptitle(
             style.plain(f"{experiment.title}\ncurves: mean, shaded: ± standard deviation over seeds"),

@@ -1,5 +1,6 @@
 """A directory of runs without a training, for the commands that read runs; and a run with a policy that acts."""
 
+import importlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -7,13 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import tests.probes  # noqa: F401 (its environments are known, as to a user who imports them)
 from geoact.cli import main
 from geoact.config import RunConfig, defaults
 from geoact.policies import DeterministicHead, NetworkConfig
 from geoact.runtime import Policy, PolicySpec
 from geoact.storage import notes
 from geoact.storage.runs import Run, create_at
+
+importlib.import_module("tests.probes")  # its environments are known, as to a user who imports them
 
 
 def make_run(
