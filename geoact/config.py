@@ -478,7 +478,6 @@ FAST: dict[str, Any] = {
     "tau": 0.1,
     "batch_size": 128,
     "policy_delay": 2,
-    "policy_tau": 0.05,
     "updates_per_step": 2,
     "learning_starts": 2_000,
     "alpha_init": 0.01,

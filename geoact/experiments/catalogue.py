@@ -188,7 +188,6 @@ INGREDIENTS: dict[str, tuple[str, ...]] = {
     "fast-target": ("tau",),
     "three-steps": ("n_step",),
     "short-replay": ("buffer_size",),
-    "averaged-policy": ("policy_tau",),
     "cheap-updates": ("batch_size", "policy_delay", "updates_per_step", "learning_starts"),
     "geometry": ("slack", "radius", "concentration", "entropy_of"),
 }
