@@ -111,19 +111,16 @@ def beginning(run: RunData, timesteps: int) -> RunData:
     config, settings = run.config, run.config.settings
     if not isinstance(settings, OffPolicyConfig):
         raise InputError(f"{config.algorithm} learns at a rate that depends on the length of its run")
-    share = timesteps / config.timesteps
-    evaluations, log_points = config.evaluations * share, config.log_points * share
-    shorter = dataclasses.replace(
-        config, timesteps=timesteps, evaluations=round(evaluations), log_points=round(log_points)
+    (evaluations, odd), (log_points, odd_too) = (
+        divmod(number * timesteps, config.timesteps) for number in (config.evaluations, config.log_points)
     )
-    resolved = settings.resolve(
-        config.env, 2, timesteps, config.num_envs
-    )  # nothing hangs on the action's size any more
-    if resolved != settings or settings.warm_up(shorter.vector_steps) != settings.warm_up(
-        config.vector_steps
-    ):
+    shorter = dataclasses.replace(config, timesteps=timesteps, evaluations=evaluations, log_points=log_points)
+    # What is resolved does not ask for the size of the action any more.
+    resolved = settings.resolve(config.env, 2, timesteps, config.num_envs)
+    warm_up, longer = (settings.warm_up(c.vector_steps) for c in (shorter, config))
+    if resolved != settings or warm_up != longer:
         raise InputError(f"a run of {timesteps:,} transitions has a shorter warm-up")
-    if not (evaluations.is_integer() and log_points.is_integer()):
+    if odd or odd_too:
         raise InputError(f"a run of {timesteps:,} transitions is evaluated at other steps")
     if run.summary is not None:
         raise InputError("it is a summary, which cannot be shortened")
