@@ -135,6 +135,9 @@ class OffPolicyConfig(AlgorithmConfig):
     """Adam's learning rate for the policy."""
     critic_lr: float = 1e-3
     """Adam's learning rate for the critics."""
+    lr_halving: int | None = None
+    """Updates after which the learning rates of policy and critics are half of what they were at the start; they fall as
+    1 / (1 + updates / lr-halving), whatever the length of the run. Automatic: they stay."""
     weight_decay: float = 0.0
     """Decoupled weight decay (AdamW) of the critics."""
     policy_delay: int = 1
@@ -148,7 +151,7 @@ class OffPolicyConfig(AlgorithmConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         positive(self, "batch_size", "buffer_size", "updates_per_step", "n_step", "policy_delay")
-        positive(self, "actor_lr", "critic_lr")
+        positive(self, "actor_lr", "critic_lr", "lr_halving")
         not_negative(self, "learning_starts", "weight_decay")
         share(self, "tau", "policy_tau")
         require(self.replay_recency >= 1, f"replay-recency must be 1 or more, got {self.replay_recency}")

@@ -194,9 +194,27 @@ def td_step(
 
 def critic_optimizer(config: OffPolicyConfig) -> optax.GradientTransformation:
     """Adam, with decoupled weight decay where it is asked for."""
+    rate = _learning_rate(config.critic_lr, config.lr_halving)
     if config.weight_decay:
-        return optax.adamw(config.critic_lr, weight_decay=config.weight_decay)
-    return optax.adam(config.critic_lr)
+        return optax.adamw(rate, weight_decay=config.weight_decay)
+    return optax.adam(rate)
+
+
+def actor_optimizer(config: OffPolicyConfig) -> optax.GradientTransformation:
+    """Adam, for a policy that learns at every `policy_delay`-th update of the critics."""
+    return optax.adam(_learning_rate(config.actor_lr, config.lr_halving, config.policy_delay))
+
+
+def steps_made(optimizer_state: optax.OptState) -> Array:
+    """How many steps an optimiser of these has made."""
+    return optax.tree_utils.tree_get(optimizer_state, "ScaleByAdamState").count
+
+
+def _learning_rate(first: float, halving: int | None, every: int = 1) -> float | optax.Schedule:
+    """The rate, or what it falls to after a number of steps that are made at every `every`-th update."""
+    if halving is None:
+        return first
+    return lambda steps: first / (1.0 + steps * (every / halving))
 
 
 def descend(

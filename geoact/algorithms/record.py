@@ -11,7 +11,7 @@ import optax
 from jax import Array
 
 from geoact.config import NORMALIZED_BOUND, OffPolicyConfig, OnPolicyConfig
-from geoact.critics import Batch, polyak, split_rows
+from geoact.critics import Batch, polyak, split_rows, steps_made
 
 State = Any
 """A pytree of arrays: parameters, targets, optimisers."""
@@ -151,6 +151,5 @@ def delayed(
         state, metrics = learn_policy(state)
         return state._replace(last_metrics=metrics)
 
-    count = optax.tree_utils.tree_get(critic_optimizer, "count")
-    state = jax.lax.cond(count % delay == 0, learn, lambda same: same, state)
+    state = jax.lax.cond(steps_made(critic_optimizer) % delay == 0, learn, lambda same: same, state)
     return state, state.last_metrics

@@ -40,7 +40,7 @@ class SoftOptimizers(NamedTuple):
 
 def optimizers(config: GACConfig | SACConfig) -> SoftOptimizers:
     return SoftOptimizers(
-        optax.adam(config.actor_lr), critics.critic_optimizer(config), optax.adam(config.alpha_lr)
+        critics.actor_optimizer(config), critics.critic_optimizer(config), optax.adam(config.alpha_lr)
     )
 
 
@@ -74,7 +74,7 @@ def with_first_alpha(state: SoftState, batch: critics.Batch, config: GACConfig |
         return state
     size = jnp.sqrt(jnp.mean(batch.reward**2)) / config.n_step
     first = jnp.log(config.alpha_init * jnp.maximum(size, SMALLEST_REWARD))
-    is_first = optax.tree_utils.tree_get(state.critic_optimizer, "count") == 0
+    is_first = critics.steps_made(state.critic_optimizer) == 0
     return state._replace(log_alpha=jnp.where(is_first, first, state.log_alpha))
 
 

@@ -39,7 +39,7 @@ class TD3State(NamedTuple):
 def build(config: TD3Config, obs_dim: int, action_dim: int) -> Algorithm:
     """TD3 for a resolved configuration."""
     head = config.head()
-    actor_adam = optax.adam(config.actor_lr)
+    actor_adam = critics.actor_optimizer(config)
     critic_adam = critics.critic_optimizer(config)
 
     def init(key: Array) -> TD3State:
