@@ -136,8 +136,8 @@ class OffPolicyConfig(AlgorithmConfig):
     critic_lr: float = 1e-3
     """Adam's learning rate for the critics."""
     lr_halving: int | None = None
-    """Updates after which the learning rates of policy and critics are half of what they were at the start; they fall as
-    1 / (1 + updates / lr-halving), whatever the length of the run. Automatic: they stay."""
+    """Updates after which the learning rates of policy and critics have halved: they fall as
+    1 / (1 + updates / lr-halving), whatever the length of the run. Automatic: they stay as they are."""
     weight_decay: float = 0.0
     """Decoupled weight decay (AdamW) of the critics."""
     policy_delay: int = 1

@@ -12,7 +12,7 @@ import pytest
 from geoact.algorithms import build
 from geoact.algorithms.record import Algorithm, Learned, delayed
 from geoact.config import CriticConfig, GACConfig, OffPolicyConfig, SACConfig, TD3Config
-from geoact.critics import actor_value, critic_optimizer
+from geoact.critics import actor_optimizer, actor_value, critic_optimizer, descend, steps_made
 from geoact.policies import NetworkConfig
 from geoact.training.off_policy import OffPolicyLearner
 from geoact.transitions import row_width
@@ -213,6 +213,42 @@ def test_without_averaging_the_state_holds_one_policy():
     """So that runs and checkpoints of before are what they were."""
     _, state, _ = made("sac", policy_tau=1)
     assert "learning" not in state._fields
+
+
+@pytest.mark.parametrize("delay", [1, 3])
+@pytest.mark.parametrize("weight_decay", [0.0, 0.01])
+def test_learning_rates_fall_with_the_updates_made_for_policy_and_critics_alike(
+    delay: int, weight_decay: float
+):
+    """Adam's step under a constant gradient is the rate itself, so the rate is read off a weight."""
+    settings = SACConfig(
+        actor_lr=0.3, critic_lr=0.1, lr_halving=6, policy_delay=delay, weight_decay=weight_decay
+    )
+    for optimizer, first, every in (
+        (critic_optimizer(settings), 0.1, 1),
+        (actor_optimizer(settings), 0.3, delay),
+    ):
+        weight = jnp.zeros(())  # which weight decay leaves alone
+        state = optimizer.init(weight)
+        for step in range(5):
+            assert int(steps_made(state)) == step
+            moved, state = descend(weight, jnp.ones(()), state, optimizer)
+            np.testing.assert_allclose(-moved, first / (1 + step * every / 6), rtol=1e-4)
+
+
+@pytest.mark.parametrize("algorithm", ["gac", "sac", "td3"])
+def test_falling_rates_change_nothing_at_the_first_update_and_all_that_learns_later(algorithm: str):
+    runs = []
+    for halving in (None, 2):
+        built, state, _ = made(algorithm, lr_halving=halving)
+        states = []
+        for number in range(2):
+            state = jax.jit(built.update)(state, rows(1, number), jax.random.key(number)).state
+            states.append((state.actor, state.critic))
+        runs.append(states)
+    assert equal(runs[0][0], runs[1][0])
+    for part in range(2):
+        assert not equal(runs[0][1][part], runs[1][1][part])
 
 
 @pytest.mark.parametrize("algorithm", ["gac", "sac"])

@@ -29,6 +29,7 @@ _ALL: dict[str, Any] = {
     "n_step": 3,
     "normalize_obs": True,
     "policy_delay": 2,
+    "lr_halving": 10,
 }
 
 
