@@ -20,7 +20,7 @@ from typing import Any
 from geoact import __version__
 from geoact.errors import InputError
 from geoact.experiments.catalogue import EXPERIMENTS
-from geoact.report import comparison, evidence, milestones, paper_tables, searches
+from geoact.report import comparison, evidence, paper_tables, searches
 from geoact.report.collect import RunData, RunGroup, collect, group, groups_of
 from geoact.report.searches import SearchData
 from geoact.report.style import METHOD_COLORS
@@ -192,13 +192,11 @@ def tables(runs: list[RunData]) -> str:
         ]
         if not any(member.runs for member in own):
             continue
+        form = paper_tables.OWN_FORMS.get(name)
+        table = paper_tables.as_printed if form is None else form.table
+        parts.append(html_table(table(experiment, found, [])))
         if name == "evidence":
-            parts.append(html_table(evidence.table(experiment, found, [])))
             found = evidence.by_method(experiment, found)
-        elif name == "fast":
-            parts.append(html_table(milestones.table(experiment, found, [])))
-        else:
-            parts.append(html_table(paper_tables.as_printed(experiment, found, [])))
         together = comparison.aggregate(name, experiment.title, found)
         parts += [html_table(together)] if together is not None else []
     return "".join(parts)

@@ -17,13 +17,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from geoact.config import unknown
 from geoact.errors import InputError
 from geoact.experiments.catalogue import EXPERIMENTS, Experiment, Variant
 from geoact.experiments.paper_numbers import paper_numbers, paper_scale
-from geoact.report import evidence, milestones
+from geoact.report import ablation, evidence, milestones
 from geoact.report.collect import SCORES, RunData, RunGroup, Score, groups_of
 from geoact.report.comparison import (
     Groups,
@@ -133,8 +133,21 @@ ITEMS: dict[str, PaperItem] = {
     ),
     "evidence": PaperItem("table", "evidence", "ours: all twelve tasks at one reduced budget"),
     "fast": PaperItem("table", "fast", "ours: gac-fast to 100,000 updates beside the paper's million"),
+    "recipe": PaperItem("table", "recipe", "ours: what each ingredient of gac-fast is worth"),
 }
 """By the names that `geoact paper` takes, those of the paper. What is not in it comes last."""
+
+
+class Form(Protocol):
+    """A module that makes a table of ours, and what is drawn beside it."""
+
+    def table(self, experiment: Experiment, groups: Groups, skipped: list[str]) -> Table: ...
+
+    def make(self, experiment: Experiment, groups: Groups, skipped: list[str], out: Path) -> list[Path]: ...
+
+
+OWN_FORMS: dict[str, Form] = {"evidence": evidence, "fast": milestones, "recipe": ablation}
+"""Tables of ours that are not in the paper's form."""
 FROM_RUNS = tuple(name for name, item in ITEMS.items() if item.kind in ("table", "returns", "scales"))
 
 CHECKPOINTS = (
@@ -418,11 +431,9 @@ def make_table(name: str, runs: list[RunData], skipped: list[str], out: Path, ki
     experiment = EXPERIMENTS[ITEMS[name].source]
     groups = groups_of(experiment, runs)
     entries = {key: paper_entry(experiment, *key) for key in groups} if experiment.paper else None
-    if name == "evidence":
-        paths = evidence.make(experiment, groups, skipped, out)
+    if name in OWN_FORMS:
+        paths = OWN_FORMS[name].make(experiment, groups, skipped, out)
         return paths + details(name, experiment.title, groups, entries).write(out)
-    if name == "fast":
-        return milestones.make(experiment, groups, skipped, out)
     paths = as_printed(experiment, groups, skipped).write(out)
     paths += details(name, experiment.title, groups, entries).write(out)
     together = aggregate(name, experiment.title, groups)
