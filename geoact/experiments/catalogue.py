@@ -80,6 +80,8 @@ class Variant:
     """Length of its runs, relative to the task's."""
     method: str | None = None
     """The label of another variant that it stands for on its own tasks, where all tasks are taken together."""
+    num_envs: int | None = None
+    """Environments stepped together, where they are not as many as the experiment's."""
 
     @property
     def off_policy(self) -> bool:
@@ -120,6 +122,10 @@ class Experiment:
     in_order: bool = False
     """Run task after task as they are listed, each with its first seeds first. Otherwise the longest run starts
     first, which ends a sweep on many cores soonest."""
+
+    def environments(self, variant: Variant) -> int:
+        """Environments that a run of a variant steps together."""
+        return variant.num_envs or self.num_envs
 
 
 def _mujoco(name: str, action_dim: int, vector_steps: int = FULL) -> ExperimentTask:
@@ -351,6 +357,28 @@ EXPERIMENTS = {
                 for env in ("HalfCheetah-v4", "Walker2d-v4", "Hopper-v4", "dm_control/quadruped-walk")
             ),
             _recipe(),
+            seeds=(0, 10),
+            in_order=True,
+        ),
+        Experiment(
+            "growing",
+            "gac-fast made larger, at equal core time",
+            tuple(
+                dataclasses.replace(_TASKS[env], vector_steps=REDUCED)
+                for env in ("HalfCheetah-v4", "Walker2d-v4")
+            ),
+            # The lengths are one over the measured cost of a vector step; the table shows the minutes that it took.
+            {
+                "gac-fast": Variant("gac-fast"),
+                "width-512": Variant(
+                    "gac-fast",
+                    {"actor": {"hidden_sizes": (512, 512)}, "critic": {"hidden_sizes": (512, 512)}},
+                    length=0.37,
+                ),
+                "batch-256": Variant("gac-fast", {"batch_size": 256}, length=0.62),
+                "environments-16": Variant("gac-fast", length=0.84, num_envs=16),
+                "updates-4": Variant("gac-fast", {"updates_per_step": 4}, length=0.6),
+            },
             seeds=(0, 10),
             in_order=True,
         ),

@@ -55,9 +55,10 @@ def plan(experiment: Experiment, budget: float | int | None = None) -> list[Plan
         for label, variant in experiment.variants.items():
             if not variant.on(task):
                 continue
-            timesteps = transitions(task, experiment.num_envs, budget, variant.length)
+            num_envs = experiment.environments(variant)
+            timesteps = transitions(task, num_envs, budget, variant.length)
             try:
-                settings = variant.config().resolve(task.env, action_dim, timesteps, experiment.num_envs)
+                settings = variant.config().resolve(task.env, action_dim, timesteps, num_envs)
             except InputError as error:
                 problems.append(f"{label} on {task.env}: {error}")
                 continue
@@ -68,7 +69,7 @@ def plan(experiment: Experiment, budget: float | int | None = None) -> list[Plan
                     settings=settings,
                     timesteps=timesteps,
                     seed=seed,
-                    num_envs=experiment.num_envs,
+                    num_envs=num_envs,
                     threads=1,
                     evaluations=experiment.evaluations or min(20, max(1, timesteps // 8_000)),
                     eval_episodes=experiment.eval_episodes,

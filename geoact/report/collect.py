@@ -221,6 +221,8 @@ def is_variant(run: RunData, task: ExperimentTask, variant: Variant) -> bool:
     """Whether a run is this variant of this task, whatever it was started as."""
     if not same_task(run.config.env, task.env) or task.action_dim is None or not variant.on(task):
         return False
+    if variant.num_envs not in (None, run.config.num_envs):
+        return False
     try:
         wanted = variant.config().resolve(
             task.env, task.action_dim, run.config.timesteps, run.config.num_envs
@@ -313,10 +315,11 @@ def groups_of(experiment: Experiment, runs: list[RunData]) -> dict[tuple[str, st
         for label, variant in experiment.variants.items():
             if variant.on(task):
                 members = unique([r for r in runs if is_variant(r, task, variant)])
-                length = transitions(task, experiment.num_envs, None, variant.length)
-                own = [run for run in members if run.config.timesteps == length]
-                if any(run.state == "finished" for run in own):
-                    members = own
+                count = experiment.environments(variant)
+                own = transitions(task, count, None, variant.length), count
+                of_its_length = [r for r in members if (r.config.timesteps, r.config.num_envs) == own]
+                if any(run.state == "finished" for run in of_its_length):
+                    members = of_its_length
                 table[task.name, label] = RunGroup(task.name, label, members)
     return table
 

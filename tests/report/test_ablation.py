@@ -68,3 +68,21 @@ def test_without_the_whole_nothing_is_drawn(tmp_path: Path) -> None:
     recipe_run(tmp_path / "runs", "only-three-steps", "HalfCheetah-v4", 0, 50.0, 70.0)
     groups = groups_of(RECIPE, collect(tmp_path / "runs")[0])
     assert ablation.draw(tmp_path / "recipe", RECIPE, groups) == []
+
+
+def test_a_variant_with_more_environments_has_only_runs_with_so_many(tmp_path: Path) -> None:
+    """Its settings are those of the whole."""
+    growing = EXPERIMENTS["growing"]
+    task, wide = growing.tasks[0], growing.variants["environments-16"]
+    settings = wide.config().resolve(task.env, task.action_dim or 0, 320_000)
+    for num_envs, timesteps in ((8, 320_000), (16, 537_600)):
+        config = RunConfig(task.env, "gac-fast", settings, timesteps=timesteps, num_envs=num_envs)
+        run = runs.create_at(tmp_path / f"{num_envs}", config)
+        (run.path / "metrics.jsonl").write_text(
+            f'{{"step": {timesteps}, "eval/return_mean": {num_envs}.0}}\n'
+        )
+        run.set_status("finished", timesteps, timesteps)
+    groups = groups_of(growing, collect(tmp_path)[0])
+    assert groups[task.name, "gac-fast"].scores("eval") == {0: 8.0}
+    assert groups[task.name, "environments-16"].scores("eval") == {0: 16.0}
+    assert groups[task.name, "width-512"].runs == []
