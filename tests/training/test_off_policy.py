@@ -138,17 +138,6 @@ def test_learning_once_begun_goes_on_when_the_run_is_made_longer():
         assert session.updates == before + 1 == 81
 
 
-@pytest.mark.parametrize(("halving", "expected"), [(None, 100), (60, 250)])
-def test_the_window_of_replay_grows_as_learning_rates_fall(halving: int | None, expected: int):
-    """After 90 updates, at which rates are 1 / (1 + 90 / 60) of what they were, it is 2.5 times what it was."""
-    wanted = config(lr_halving=halving, replay_window=100)
-    made = learner(trained(wanted))
-    assert made.settings.window(0) == 100 and made.settings.window(made.core.updates) == expected
-    made.replay.rows[:, 0] = np.arange(made.replay.capacity)
-    drawn = np.concatenate([made._sample()[..., 0].ravel() for _ in range(400)])  # pyright: ignore[reportPrivateUsage]
-    assert set(drawn) == set(range(400 - expected, 400))
-
-
 def test_nan_parameters_are_met_before_they_act():
     with start(config()) as session:
         for _ in range(12):

@@ -62,20 +62,6 @@ def test_with_recency_the_young_come_up_more_often_by_their_law(added: int):
     assert len(set(out[..., 0].ravel())) > 0.99 * len(replay)  # nothing is forgotten
 
 
-@pytest.mark.parametrize("recency", [1.0, 2.0])
-@pytest.mark.parametrize(("added", "window", "size"), [(400, 100, 100), (1000, 100, 100), (400, 600, 400)])
-def test_a_window_leaves_the_newest(added: int, window: int, size: int, recency: float):
-    rng = np.random.default_rng(0)
-    replay = Replay(420, 3, 2, recency=recency)
-    for first in range(0, added, 20):
-        numbered = np.repeat(np.arange(first, first + 20, dtype=np.float32)[:, None], 3, axis=1)
-        replay.add(numbered, numbered[:, :2], numbered[:, 0], numbered[:, 0], numbered)
-    out = replay.sample(rng, np.empty((20, 1000, row_width(3, 2)), np.float32), window)
-    age = added - 1 - out[..., 0].ravel()
-    assert set(age) == set(range(size))
-    assert abs(np.mean(age < size / 4) - 0.25 ** (1 / recency)) < 0.02
-
-
 def test_rows_split_into_what_was_added():
     rng = np.random.default_rng(0)
     replay = Replay(5, 3, 2)
