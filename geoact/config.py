@@ -121,9 +121,6 @@ class OffPolicyConfig(AlgorithmConfig):
     """Transitions kept for replay."""
     replay_recency: float = 1.0
     """How much replay prefers new transitions. 1: not at all; 2: half of a batch comes from the newest quarter."""
-    replay_window: int | None = None
-    """Batches come from so many of the newest transitions. Where learning rates fall (lr-halving), the window grows by
-    the same factor, so that it always spans about as much learning. Automatic: all that are kept."""
     learning_starts: int = 5_000
     """Vector steps of uniform random actions before learning (never more than a fifth of the run)."""
     updates_per_step: int = 1
@@ -154,7 +151,7 @@ class OffPolicyConfig(AlgorithmConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         positive(self, "batch_size", "buffer_size", "updates_per_step", "n_step", "policy_delay")
-        positive(self, "actor_lr", "critic_lr", "lr_halving", "replay_window")
+        positive(self, "actor_lr", "critic_lr", "lr_halving")
         not_negative(self, "learning_starts", "weight_decay")
         share(self, "tau", "policy_tau")
         require(self.replay_recency >= 1, f"replay-recency must be 1 or more, got {self.replay_recency}")
@@ -163,12 +160,6 @@ class OffPolicyConfig(AlgorithmConfig):
             self.critic.loss == "mse" or self.normalize_reward,
             "critic.loss=hl-gauss has a histogram of fixed size, which only scaled values fit: add --normalize-reward",
         )
-
-    def window(self, updates: int) -> int | None:
-        """How many of the newest transitions are learned from after so many updates; None: all."""
-        if self.replay_window is None:
-            return None
-        return round(self.replay_window * (1.0 + updates / self.lr_halving if self.lr_halving else 1.0))
 
     def warm_up(self, vector_steps: int) -> int:
         """Vector steps of random actions in a run of this length."""

@@ -86,8 +86,8 @@ class OffPolicyLearner:
     def _sample(self) -> np.ndarray:
         """Batches for the next update.  # [updates, batch, columns]"""
         batches = self._batches[self.core.vector_steps % 2]  # the other one may still be read
+        self.replay.sample(self.core.rng, batches)
         columns, settings = self.replay.columns, self.settings
-        self.replay.sample(self.core.rng, batches, settings.window(self.core.updates))
         if settings.normalize_obs:
             self._normalizer.normalize_in_place(batches[..., columns["obs"]])
             self._normalizer.normalize_in_place(batches[..., columns["next_obs"]])

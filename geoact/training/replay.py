@@ -96,17 +96,13 @@ class Replay:
         start = max(first, self.oldest)
         self.rows[np.arange(start, first + len(rows)) % self.capacity] = rows[start - first :]
 
-    def sample(self, rng: np.random.Generator, out: np.ndarray, window: int | None = None) -> np.ndarray:
-        """Fill `out` [updates, batch, columns] with rows drawn by their age, and return it.
-
-        With a window, only so many of the newest are here.
-        """
+    def sample(self, rng: np.random.Generator, out: np.ndarray) -> np.ndarray:
+        """Fill `out` [updates, batch, columns] with rows drawn by their age, and return it."""
         count = out.shape[0] * out.shape[1]
-        if self.recency == 1.0 and window is None:
+        if self.recency == 1.0:
             indices = rng.integers(0, len(self), count)
         else:
-            size = min(len(self), window or len(self))
-            age = (size * rng.random(count) ** self.recency).astype(np.int64)
+            age = (len(self) * rng.random(count) ** self.recency).astype(np.int64)
             indices = (self.added - 1 - age) % self.capacity
         np.take(self.rows, indices, axis=0, out=out.reshape(-1, out.shape[-1]), mode="clip")
         return out
