@@ -1,5 +1,7 @@
 """A preallocated ring of transitions, each a packed row (transitions.py)."""
 
+import math
+
 import numpy as np
 
 from geoact.errors import FileFormatError, InputError
@@ -22,7 +24,8 @@ class Replay:
     """The last `capacity` transitions, sampled with replacement.
 
     By age: with u uniform in [0, 1), the share `u^recency` of what is here is younger than the one that is drawn. With
-    1 all are equally likely; with 2 half of a batch comes from the newest quarter, and nothing is forgotten.
+    1 all are equally likely; with 2 half of a batch comes from the newest quarter, and nothing is forgotten. With
+    `recent`, the recency is at least such that half of a batch comes from so many of the newest, however many there are.
     """
 
     def __init__(
@@ -32,6 +35,7 @@ class Replay:
         action_dim: int,
         memory: int | None = None,
         recency: float = 1.0,
+        recent: int | None = None,
     ):
         width = row_width(obs_dim, action_dim)
         need, have = capacity * width * 4, memory if memory is not None else available_memory()
@@ -42,9 +46,16 @@ class Replay:
             )
         self.rows = np.empty((capacity, width), np.float32)  # pages are taken as they are filled
         self.columns = columns(obs_dim, action_dim)
-        self.recency = recency
+        self._recency, self._recent = recency, recent
         self.added = 0
         """Transitions ever added; the next one goes to row `added % capacity`."""
+
+    @property
+    def recency(self) -> float:
+        """How much the new are preferred, now: half of what is drawn is younger than the share `0.5^recency`."""
+        if self._recent is None:
+            return self._recency
+        return max(self._recency, math.log2(max(len(self), 1) / self._recent))
 
     @property
     def capacity(self) -> int:
