@@ -24,8 +24,8 @@ class Replay:
     """The last `capacity` transitions, sampled with replacement.
 
     By age: with u uniform in [0, 1), the share `u^recency` of what is here is younger than the one that is drawn. With
-    1 all are equally likely; with 2 half of a batch comes from the newest quarter, and nothing is forgotten. With
-    `recent`, the recency is at least such that half of a batch comes from so many of the newest, however many there are.
+    1 all are equally likely; with 2 half of a batch comes from the newest quarter, and nothing is forgotten. `recent`
+    lets it grow with what is here, so that half of a batch always comes from so many of the newest.
     """
 
     def __init__(
