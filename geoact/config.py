@@ -122,8 +122,10 @@ class OffPolicyConfig(AlgorithmConfig):
     replay_recency: float = 1.0
     """How much replay prefers new transitions. 1: not at all; 2: half of a batch comes from the newest quarter."""
     replay_recent: int | None = None
-    """Half of every batch comes from so many of the newest transitions, the rest from further back, the older the
-    rarer: replay-recency grows with what is kept. Automatic: it stays as it is."""
+    """Batches come from so many of the newest transitions, but for a share (replay-rehearsal) that comes from all that
+    are kept. Automatic: all come from all."""
+    replay_rehearsal: float = 0.125
+    """Share of every batch that comes from all of replay (replay-recent), so that nothing is forgotten."""
     learning_starts: int = 5_000
     """Vector steps of uniform random actions before learning (never more than a fifth of the run)."""
     updates_per_step: int = 1
@@ -156,7 +158,7 @@ class OffPolicyConfig(AlgorithmConfig):
         positive(self, "batch_size", "buffer_size", "updates_per_step", "n_step", "policy_delay")
         positive(self, "actor_lr", "critic_lr", "lr_halving", "replay_recent")
         not_negative(self, "learning_starts", "weight_decay")
-        share(self, "tau", "policy_tau")
+        share(self, "tau", "policy_tau", "replay_rehearsal")
         require(self.replay_recency >= 1, f"replay-recency must be 1 or more, got {self.replay_recency}")
         require(self.noise_spread >= 1, f"noise-spread must be 1 or more, got {self.noise_spread}")
         require(

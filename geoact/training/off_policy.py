@@ -38,6 +38,7 @@ class OffPolicyLearner:
             envs.action_dim,
             recency=settings.replay_recency,
             recent=settings.replay_recent,
+            rehearsal=settings.replay_rehearsal,
         )
         self._n_step = NStep(settings.n_step, settings.gamma, envs.count, envs.obs_dim, envs.action_dim)
         width = row_width(envs.obs_dim, envs.action_dim)

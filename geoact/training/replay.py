@@ -1,7 +1,5 @@
 """A preallocated ring of transitions, each a packed row (transitions.py)."""
 
-import math
-
 import numpy as np
 
 from geoact.errors import FileFormatError, InputError
@@ -25,7 +23,7 @@ class Replay:
 
     By age: with u uniform in [0, 1), the share `u^recency` of what is here is younger than the one that is drawn. With
     1 all are equally likely; with 2 half of a batch comes from the newest quarter, and nothing is forgotten. `recent`
-    lets it grow with what is here, so that half of a batch always comes from so many of the newest.
+    does so for a share (`rehearsal`) of what is drawn, and leaves so many of the newest for the rest.
     """
 
     def __init__(
@@ -36,6 +34,7 @@ class Replay:
         memory: int | None = None,
         recency: float = 1.0,
         recent: int | None = None,
+        rehearsal: float = 1.0,
     ):
         width = row_width(obs_dim, action_dim)
         need, have = capacity * width * 4, memory if memory is not None else available_memory()
@@ -46,16 +45,9 @@ class Replay:
             )
         self.rows = np.empty((capacity, width), np.float32)  # pages are taken as they are filled
         self.columns = columns(obs_dim, action_dim)
-        self._recency, self._recent = recency, recent
+        self.recency, self.recent, self.rehearsal = recency, recent, rehearsal
         self.added = 0
         """Transitions ever added; the next one goes to row `added % capacity`."""
-
-    @property
-    def recency(self) -> float:
-        """How much the new are preferred, now: half of what is drawn is younger than the share `0.5^recency`."""
-        if self._recent is None:
-            return self._recency
-        return max(self._recency, math.log2(max(len(self), 1) / self._recent))
 
     @property
     def capacity(self) -> int:
@@ -110,10 +102,13 @@ class Replay:
     def sample(self, rng: np.random.Generator, out: np.ndarray) -> np.ndarray:
         """Fill `out` [updates, batch, columns] with rows drawn by their age, and return it."""
         count = out.shape[0] * out.shape[1]
-        if self.recency == 1.0:
+        if self.recency == 1.0 and self.recent is None:
             indices = rng.integers(0, len(self), count)
         else:
-            age = (len(self) * rng.random(count) ** self.recency).astype(np.int64)
+            size: np.ndarray | int = len(self)
+            if self.recent is not None and self.recent < size:
+                size = np.where(rng.random(count) < self.rehearsal, size, self.recent)
+            age = (size * rng.random(count) ** self.recency).astype(np.int64)
             indices = (self.added - 1 - age) % self.capacity
         np.take(self.rows, indices, axis=0, out=out.reshape(-1, out.shape[-1]), mode="clip")
         return out
