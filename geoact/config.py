@@ -121,11 +121,6 @@ class OffPolicyConfig(AlgorithmConfig):
     """Transitions kept for replay."""
     replay_recency: float = 1.0
     """How much replay prefers new transitions. 1: not at all; 2: half of a batch comes from the newest quarter."""
-    replay_recent: int | None = None
-    """Batches come from so many of the newest transitions, but for a share (replay-rehearsal) that comes from all that
-    are kept. Automatic: all come from all."""
-    replay_rehearsal: float = 0.125
-    """Share of every batch that comes from all of replay (replay-recent), so that nothing is forgotten."""
     learning_starts: int = 5_000
     """Vector steps of uniform random actions before learning (never more than a fifth of the run)."""
     updates_per_step: int = 1
@@ -156,9 +151,9 @@ class OffPolicyConfig(AlgorithmConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         positive(self, "batch_size", "buffer_size", "updates_per_step", "n_step", "policy_delay")
-        positive(self, "actor_lr", "critic_lr", "lr_halving", "replay_recent")
+        positive(self, "actor_lr", "critic_lr", "lr_halving")
         not_negative(self, "learning_starts", "weight_decay")
-        share(self, "tau", "policy_tau", "replay_rehearsal")
+        share(self, "tau", "policy_tau")
         require(self.replay_recency >= 1, f"replay-recency must be 1 or more, got {self.replay_recency}")
         require(self.noise_spread >= 1, f"noise-spread must be 1 or more, got {self.noise_spread}")
         require(

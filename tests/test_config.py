@@ -43,8 +43,6 @@ from geoact.policies import NetworkConfig
         ({"scale": "learned", "radius": 2.0}, "leave --radius out"),
         ({"scale": "learned", "entropy_of": "action"}, "give a --target-entropy"),
         ({"replay_recency": 0.5}, "replay-recency must be 1 or more, got 0.5"),
-        ({"replay_recent": 0}, "replay-recent must be greater than 0, got 0"),
-        ({"replay_rehearsal": 1.5}, "replay-rehearsal must be in (0, 1], got 1.5"),
         ({"noise_spread": 0.5}, "noise-spread must be 1 or more, got 0.5"),
     ],
 )

@@ -33,12 +33,7 @@ class OffPolicyLearner:
         assert isinstance(settings, OffPolicyConfig)
         self.core, self.settings = core, settings
         self.replay = Replay(
-            settings.buffer_size,
-            envs.obs_dim,
-            envs.action_dim,
-            recency=settings.replay_recency,
-            recent=settings.replay_recent,
-            rehearsal=settings.replay_rehearsal,
+            settings.buffer_size, envs.obs_dim, envs.action_dim, recency=settings.replay_recency
         )
         self._n_step = NStep(settings.n_step, settings.gamma, envs.count, envs.obs_dim, envs.action_dim)
         width = row_width(envs.obs_dim, envs.action_dim)

@@ -22,8 +22,7 @@ class Replay:
     """The last `capacity` transitions, sampled with replacement.
 
     By age: with u uniform in [0, 1), the share `u^recency` of what is here is younger than the one that is drawn. With
-    1 all are equally likely; with 2 half of a batch comes from the newest quarter, and nothing is forgotten. `recent`
-    does so for a share (`rehearsal`) of what is drawn, and leaves so many of the newest for the rest.
+    1 all are equally likely; with 2 half of a batch comes from the newest quarter, and nothing is forgotten.
     """
 
     def __init__(
@@ -33,8 +32,6 @@ class Replay:
         action_dim: int,
         memory: int | None = None,
         recency: float = 1.0,
-        recent: int | None = None,
-        rehearsal: float = 1.0,
     ):
         width = row_width(obs_dim, action_dim)
         need, have = capacity * width * 4, memory if memory is not None else available_memory()
@@ -45,7 +42,7 @@ class Replay:
             )
         self.rows = np.empty((capacity, width), np.float32)  # pages are taken as they are filled
         self.columns = columns(obs_dim, action_dim)
-        self.recency, self.recent, self.rehearsal = recency, recent, rehearsal
+        self.recency = recency
         self.added = 0
         """Transitions ever added; the next one goes to row `added % capacity`."""
 
@@ -102,13 +99,10 @@ class Replay:
     def sample(self, rng: np.random.Generator, out: np.ndarray) -> np.ndarray:
         """Fill `out` [updates, batch, columns] with rows drawn by their age, and return it."""
         count = out.shape[0] * out.shape[1]
-        if self.recency == 1.0 and self.recent is None:
+        if self.recency == 1.0:
             indices = rng.integers(0, len(self), count)
         else:
-            size: np.ndarray | int = len(self)
-            if self.recent is not None and self.recent < size:
-                size = np.where(rng.random(count) < self.rehearsal, size, self.recent)
-            age = (size * rng.random(count) ** self.recency).astype(np.int64)
+            age = (len(self) * rng.random(count) ** self.recency).astype(np.int64)
             indices = (self.added - 1 - age) % self.capacity
         np.take(self.rows, indices, axis=0, out=out.reshape(-1, out.shape[-1]), mode="clip")
         return out

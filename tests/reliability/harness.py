@@ -36,7 +36,6 @@ _INGREDIENTS: dict[str, Any] = {
     "policy_tau": 0.1,
     "weight_decay": 0.01,
     "lr_halving": 50,
-    "replay_recent": 200,
 }
 SETTINGS: dict[str, dict[str, Any]] = {
     **dict.fromkeys(("gac", "sac", "td3"), _OFF_POLICY),

@@ -62,26 +62,6 @@ def test_with_recency_the_young_come_up_more_often_by_their_law(added: int):
     assert len(set(out[..., 0].ravel())) > 0.99 * len(replay)  # nothing is forgotten
 
 
-@pytest.mark.parametrize("recency", [1.0, 2.0])
-@pytest.mark.parametrize(("added", "rehearsal"), [(30, 0.5), (400, 0.125), (1000, 0.125), (1000, 1.0)])
-def test_batches_come_from_the_recent_and_a_share_from_all(added: int, rehearsal: float, recency: float):
-    rng = np.random.default_rng(0)
-    replay = Replay(420, 3, 2, recency=recency, recent=40, rehearsal=rehearsal)
-    for first in range(0, added, 10):
-        numbered = np.repeat(np.arange(first, first + 10, dtype=np.float32)[:, None], 3, axis=1)
-        replay.add(numbered, numbered[:, :2], numbered[:, 0], numbered[:, 0], numbered)
-    out = replay.sample(rng, np.empty((20, 1000, row_width(3, 2)), np.float32))
-    age = added - 1 - out[..., 0].ravel()
-    assert age.min() == 0 and age.max() == len(replay) - 1
-    for share in (0.25, 0.5):
-        of_all, of_recent = (
-            min(1.0, share * min(40, len(replay)) / size) ** (1 / recency)
-            for size in (len(replay), min(40, len(replay)))
-        )
-        expected = rehearsal * of_all + (1 - rehearsal) * of_recent
-        assert abs(np.mean(age < share * min(40, len(replay))) - expected) < 0.02
-
-
 def test_rows_split_into_what_was_added():
     rng = np.random.default_rng(0)
     replay = Replay(5, 3, 2)
