@@ -40,9 +40,10 @@ class Workers:
                 self._vector = AsyncVectorEnv(
                     [make] * count, autoreset_mode=AutoresetMode.DISABLED, context="spawn"
                 )
-        except EOFError:
+        except (EOFError, ConnectionError):
             raise InputError(
-                "an environment worker died while it was starting: try --vectorization sync, which shows why"
+                "an environment worker died while it was starting: a script must train below "
+                'if __name__ == "__main__":, since every worker imports it; otherwise --vectorization sync shows why'
             ) from None
         made: Any = self._vector  # Gymnasium leaves open what kind of spaces these are
         self.single_observation_space: Space = made.single_observation_space

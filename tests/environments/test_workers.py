@@ -1,5 +1,9 @@
 """Environments in processes of their own; what stopped and dying ones do is tested with reliability."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 
 from geoact import environments
@@ -30,3 +34,15 @@ def test_workers_give_what_one_process_gives_and_end_when_closed():
         workers.close()  # twice is once
         alone.close()
     assert not any(process.is_alive() for process in processes)
+
+
+def test_a_script_without_a_main_guard_is_told_what_it_lacks(tmp_path: Path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import geoact\n"
+        "options = geoact.RunOptions(num_envs=2, vectorization='async')\n"
+        "geoact.GAC('Pendulum-v1', options=options).learn(10)\n"
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1
+    assert 'must train below if __name__ == "__main__":' in done.stderr.splitlines()[-1]
