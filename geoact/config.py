@@ -135,9 +135,11 @@ class OffPolicyConfig(AlgorithmConfig):
     """Adam's learning rate for the policy."""
     critic_lr: float = 1e-3
     """Adam's learning rate for the critics."""
-    lr_halving: int | None = None
-    """Updates after which the learning rates of policy and critics have halved: they fall as
-    1 / (1 + updates / lr-halving), whatever the length of the run. Automatic: they stay as they are."""
+    actor_lr_halving: int | None = None
+    """Updates after which the policy's learning rate has halved: it falls as 1 / (1 + updates / this), whatever the length
+    of the run. Automatic: it stays as it is."""
+    critic_lr_halving: int | None = None
+    """The same for the critics' learning rate."""
     weight_decay: float = 0.0
     """Decoupled weight decay (AdamW) of the critics."""
     policy_delay: int = 1
@@ -151,7 +153,7 @@ class OffPolicyConfig(AlgorithmConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         positive(self, "batch_size", "buffer_size", "updates_per_step", "n_step", "policy_delay")
-        positive(self, "actor_lr", "critic_lr", "lr_halving")
+        positive(self, "actor_lr", "critic_lr", "actor_lr_halving", "critic_lr_halving")
         not_negative(self, "learning_starts", "weight_decay")
         share(self, "tau", "policy_tau")
         require(self.replay_recency >= 1, f"replay-recency must be 1 or more, got {self.replay_recency}")
@@ -483,7 +485,7 @@ FAST: dict[str, Any] = {
     "policy_delay": 2,
     "updates_per_step": 2,
     "learning_starts": 2_000,
-    "lr_halving": 30_000,
+    "actor_lr_halving": 30_000,
     "policy_tau": 0.05,
     "alpha_init": 0.01,
     "critic": CriticConfig(layer_norm=True),

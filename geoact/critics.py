@@ -194,7 +194,7 @@ def td_step(
 
 def critic_optimizer(config: OffPolicyConfig) -> optax.GradientTransformation:
     """Adam, with decoupled weight decay where it is asked for."""
-    rate = _learning_rate(config.critic_lr, config.lr_halving)
+    rate = _learning_rate(config.critic_lr, config.critic_lr_halving)
     if config.weight_decay:
         return optax.adamw(rate, weight_decay=config.weight_decay)
     return optax.adam(rate)
@@ -202,7 +202,7 @@ def critic_optimizer(config: OffPolicyConfig) -> optax.GradientTransformation:
 
 def actor_optimizer(config: OffPolicyConfig) -> optax.GradientTransformation:
     """Adam, for a policy that learns at every `policy_delay`-th update of the critics."""
-    return optax.adam(_learning_rate(config.actor_lr, config.lr_halving, config.policy_delay))
+    return optax.adam(_learning_rate(config.actor_lr, config.actor_lr_halving, config.policy_delay))
 
 
 def steps_made(optimizer_state: optax.OptState) -> Array:

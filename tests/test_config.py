@@ -157,7 +157,7 @@ def test_numpy_numbers_may_be_among_the_choices():
         (GACConfig, {"n_step": 0}, "n-step must be greater than 0, got 0"),
         (GACConfig, {"policy_delay": 0}, "policy-delay must be greater than 0"),
         (GACConfig, {"weight_decay": -1e-4}, "weight-decay must be 0 or more"),
-        (TD3Config, {"lr_halving": 0}, "lr-halving must be greater than 0"),
+        (TD3Config, {"actor_lr_halving": 0}, "actor-lr-halving must be greater than 0"),
         (GACConfig, {"alpha_init": 0.0}, "alpha-init must be greater than 0"),
         (SACConfig, {"log_std_min": 2.0}, "log-std-min must be less than log-std-max, got 2.0 and 2.0"),
         (TD3Config, {"noise_clip": -0.1}, "noise-clip must be 0 or more"),

@@ -35,7 +35,8 @@ _INGREDIENTS: dict[str, Any] = {
     "policy_delay": 2,
     "policy_tau": 0.1,
     "weight_decay": 0.01,
-    "lr_halving": 50,
+    "actor_lr_halving": 50,
+    "critic_lr_halving": 50,
 }
 SETTINGS: dict[str, dict[str, Any]] = {
     **dict.fromkeys(("gac", "sac", "td3"), _OFF_POLICY),

@@ -29,7 +29,8 @@ _ALL: dict[str, Any] = {
     "n_step": 3,
     "normalize_obs": True,
     "policy_delay": 2,
-    "lr_halving": 10,
+    "actor_lr_halving": 10,
+    "critic_lr_halving": 10,
 }
 
 
