@@ -136,8 +136,8 @@ class OffPolicyConfig(AlgorithmConfig):
     critic_lr: float = 1e-3
     """Adam's learning rate for the critics."""
     actor_lr_halving: int | None = None
-    """Updates after which the policy's learning rate has halved: it falls as 1 / (1 + updates / this), whatever the length
-    of the run. Automatic: it stays as it is."""
+    """Updates after which the policy's learning rate has halved: it falls as 1 / (1 + updates / this), whatever the
+    length of the run. Automatic: it stays as it is."""
     critic_lr_halving: int | None = None
     """The same for the critics' learning rate."""
     weight_decay: float = 0.0
