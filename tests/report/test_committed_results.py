@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from geoact.analysis import scales
 from geoact.analysis.reproduction import reproduce
 from geoact.report.comparison import compare_runs
@@ -28,9 +30,10 @@ def test_scales(tmp_path: Path) -> None:
     same(RESULTS / "analysis", tmp_path, ["scales.md", "scales.csv"])
 
 
-def test_evidence(tmp_path: Path) -> None:
-    folder = RESULTS / "evidence"
-    written = reproduce("evidence", folder, tmp_path).written
+@pytest.mark.parametrize("name", ["evidence", "fast"])
+def test_all_tasks(name: str, tmp_path: Path) -> None:
+    folder = RESULTS / name
+    written = reproduce(name, folder, tmp_path).written
     same(folder, tmp_path, [path.name for path in written if path.suffix in (".md", ".csv")])
 
 
