@@ -485,6 +485,7 @@ FAST: dict[str, Any] = {
     "policy_delay": 2,
     "updates_per_step": 2,
     "learning_starts": 2_000,
+    "actor_lr_halving": 30_000,
     "critic_lr_halving": 30_000,
     "policy_tau": 0.05,
     "alpha_init": 0.01,
