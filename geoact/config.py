@@ -108,6 +108,10 @@ class AlgorithmConfig:
         """The part of the (resolved) configuration that acting needs: the settings of its kind of policy."""
         raise NotImplementedError
 
+    def practice(self, num_envs: int) -> tuple[int, int]:
+        """How many of the environments cut their episodes off, and after how many steps."""
+        return 0, 0
+
 
 @dataclass(frozen=True)
 class OffPolicyConfig(AlgorithmConfig):
@@ -129,6 +133,11 @@ class OffPolicyConfig(AlgorithmConfig):
     """Steps whose rewards the target sums before it bootstraps."""
     noise_spread: float = 1.0
     """The environments explore with different strengths: their noise is scaled by factors from 1/spread to spread."""
+    practice_share: float = 0.0
+    """Share of the environments that cut their episodes off after practice-steps, so that the policy keeps practising
+    how an episode begins. The others' episodes alone make the training return."""
+    practice_steps: int = 100
+    """Steps after which these environments begin anew; the value of what would have come is bootstrapped."""
     normalize_reward: bool = False
     """Rewards by the running scale of their discounted sum, so that values are of order one on every task."""
     actor_lr: float = 3e-4
@@ -152,16 +161,22 @@ class OffPolicyConfig(AlgorithmConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        positive(self, "batch_size", "buffer_size", "updates_per_step", "n_step", "policy_delay")
+        positive(
+            self, "batch_size", "buffer_size", "updates_per_step", "n_step", "policy_delay", "practice_steps"
+        )
         positive(self, "actor_lr", "critic_lr", "actor_lr_halving", "critic_lr_halving")
         not_negative(self, "learning_starts", "weight_decay")
         share(self, "tau", "policy_tau")
         require(self.replay_recency >= 1, f"replay-recency must be 1 or more, got {self.replay_recency}")
         require(self.noise_spread >= 1, f"noise-spread must be 1 or more, got {self.noise_spread}")
+        require(0 <= self.practice_share < 1, f"practice-share must be in [0, 1), got {self.practice_share}")
         require(
             self.critic.loss == "mse" or self.normalize_reward,
             "critic.loss=hl-gauss has a histogram of fixed size, which only scaled values fit: add --normalize-reward",
         )
+
+    def practice(self, num_envs: int) -> tuple[int, int]:
+        return int(self.practice_share * num_envs), self.practice_steps
 
     def warm_up(self, vector_steps: int) -> int:
         """Vector steps of random actions in a run of this length."""

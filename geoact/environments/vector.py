@@ -112,8 +112,13 @@ class Environments:
         seed: int,
         vectorization: Vectorization = "sync",
         patience: float = 60.0,
+        practice: tuple[int, int] = (0, 0),
     ):
-        """`patience`: seconds that worker processes (vectorization "async") may take for one step."""
+        """`patience`: seconds that worker processes (vectorization "async") may take for one step.
+
+        `practice`: so many of the environments, the last ones, cut every episode off after so many steps. That is a
+        truncation like any other, but what they earn is no episode's return.
+        """
         self.name = name
         self.count = count
         self.seed = seed
@@ -131,6 +136,9 @@ class Environments:
         self.returns = np.zeros(count)
         self.lengths = np.zeros(count, np.int64)
         self.steps = 0
+        number, self._practice_steps = practice
+        assert number < count or number == 0
+        self._practises = np.arange(count) >= count - number
         self.largest_reward = 0.0
         """The largest absolute reward seen: what a value can amount to follows from it."""
         self._actions = np.empty((count, 64, self.action_dim), np.float32)
@@ -178,6 +186,7 @@ class Environments:
         reward = np.asarray(reward, np.float64)
         self._require_finite("observation", next_obs, "step")
         self._require_finite("reward", reward, "step")
+        truncated = truncated | (self._practises & (self.lengths + 1 >= self._practice_steps))
         ended = terminated | truncated
         after = next_obs
         if ended.any():
@@ -189,7 +198,8 @@ class Environments:
         self._remember(action)
         self.lengths += 1
         self.obs = after
-        episodes = [(float(self.returns[i]), int(self.lengths[i])) for i in np.flatnonzero(ended)]
+        whole = np.flatnonzero(ended & ~self._practises)
+        episodes = [(float(self.returns[i]), int(self.lengths[i])) for i in whole]
         self.episode[ended] += 1
         self.returns[ended] = 0.0
         self.lengths[ended] = 0

@@ -227,7 +227,14 @@ class Session:
 
 def _environments(config: RunConfig, factory: EnvFactory) -> Environments:
     """The environments that the run learns in."""
-    return Environments(config.env, factory, config.num_envs, config.seed, config.vectorization)
+    return Environments(
+        config.env,
+        factory,
+        config.num_envs,
+        config.seed,
+        config.vectorization,
+        practice=config.settings.practice(config.num_envs),
+    )
 
 
 def due(step: int, points: int, total: int) -> bool:
