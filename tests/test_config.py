@@ -44,6 +44,8 @@ from geoact.policies import NetworkConfig
         ({"scale": "learned", "entropy_of": "action"}, "give a --target-entropy"),
         ({"replay_recency": 0.5}, "replay-recency must be 1 or more, got 0.5"),
         ({"noise_spread": 0.5}, "noise-spread must be 1 or more, got 0.5"),
+        ({"practice_share": 1.0}, "practice-share must be in [0, 1), got 1.0"),
+        ({"practice_steps": 0}, "practice-steps must be greater than 0, got 0"),
     ],
 )
 def test_trust_03_invalid_choices_are_refused_with_a_sentence(settings, sentence):
@@ -308,3 +310,9 @@ def test_every_literal_is_spelled_in_its_message():
                 with pytest.raises(InputError) as caught:
                     kind(**{name: "?"})
                 assert all(str(member) in str(caught.value) for member in typing.get_args(hint))
+
+
+@pytest.mark.parametrize(("count", "number"), [(1, 0), (3, 0), (4, 1), (8, 2), (15, 3)])
+def test_a_quarter_of_the_environments_practises_and_never_all(count: int, number: int):
+    assert GACConfig(practice_share=0.25, practice_steps=60).practice(count) == (number, 60)
+    assert GACConfig().practice(count)[0] == PPOConfig().practice(count)[0] == 0

@@ -9,10 +9,11 @@ from geoact.environments import Environments, episode_seed
 from geoact.errors import InputError, TrainingFailed
 
 
-def counters(count: int = 3, seed: int = 0, vectorization: Vectorization = "sync") -> Environments:
-    return Environments(
-        "Counter-v0", environments.factory("tests.probes:Counter-v0"), count, seed, vectorization
-    )
+def counters(
+    count: int = 3, seed: int = 0, vectorization: Vectorization = "sync", practice: tuple[int, int] = (0, 0)
+) -> Environments:
+    factory = environments.factory("tests.probes:Counter-v0")
+    return Environments("Counter-v0", factory, count, seed, vectorization, practice=practice)
 
 
 def test_every_transition_lies_inside_one_episode():
@@ -31,6 +32,48 @@ def test_every_transition_lies_inside_one_episode():
         returns = [n * (n + 1) / 2 for n in length[ended]]
         assert step.episodes == [(r, n) for r, n in zip(returns, length[ended])]
     envs.close()
+
+
+def test_environments_that_practise_begin_anew_after_so_many_steps_and_make_no_returns():
+    """Episodes of a counter have 1 to 5 steps: of the last two of four environments none has more than 2."""
+    envs, same = counters(4, practice=(2, 2)), counters(4)
+    lengths: list[list[int]] = [[], [], [], []]
+    for _ in range(300):
+        step, other = (each.step(np.zeros((4, 2), np.float32)) for each in (envs, same))
+        np.testing.assert_array_equal(step.obs[:, 0], step.next_obs[:, 0])  # inside one episode
+        own = 1 + step.obs[:, 0].astype(int) % 5
+        ended = step.terminated | step.truncated
+        cut = np.array([False, False, True, True]) & (step.next_obs[:, 1] == 2)
+        np.testing.assert_array_equal(ended, (step.next_obs[:, 1] == own) | cut)
+        np.testing.assert_array_equal(
+            step.terminated, (step.next_obs[:, 1] == own) & (step.obs[:, 0] % 2 == 0)
+        )
+        np.testing.assert_array_equal(envs.obs[ended, 1], 0)
+        for i in np.flatnonzero(ended):
+            lengths[i].append(int(step.next_obs[i, 1]))
+        assert [n for _, n in step.episodes] == own[:2][ended[:2]].tolist()
+        np.testing.assert_array_equal(step.obs[:2], other.obs[:2])  # the others go on as ever
+    assert [max(found) for found in lengths] == [5, 5, 2, 2]
+    for index in range(4):  # a cut episode is counted: the next one has another seed
+        obs, _ = environments.make("tests.probes:Counter-v0").reset(
+            seed=episode_seed(0, index, int(envs.episode[index]))
+        )
+        assert envs.obs[index, 0] == obs[0]
+    envs.close()
+    same.close()
+
+
+def test_open_episodes_of_practice_are_played_again():
+    envs, later = counters(3, practice=(1, 2)), counters(3, practice=(1, 2))
+    for _ in range(7):
+        envs.step(np.zeros((3, 2), np.float32))
+    assert later.restore(*envs.state()) == []
+    for _ in range(20):
+        one, other = (each.step(np.zeros((3, 2), np.float32)) for each in (envs, later))
+        np.testing.assert_array_equal(one.next_obs, other.next_obs)
+        np.testing.assert_array_equal(one.truncated, other.truncated)
+    envs.close()
+    later.close()
 
 
 def test_episode_seeds_are_what_they_are_said_to_be():

@@ -34,6 +34,8 @@ _INGREDIENTS: dict[str, Any] = {
     "normalize_reward": True,
     "policy_delay": 2,
     "policy_tau": 0.1,
+    "practice_share": 0.3,
+    "practice_steps": 15,
     "weight_decay": 0.01,
     "actor_lr_halving": 50,
     "critic_lr_halving": 50,

@@ -29,6 +29,8 @@ _ALL: dict[str, Any] = {
     "n_step": 3,
     "normalize_obs": True,
     "policy_delay": 2,
+    "practice_share": 0.4,
+    "practice_steps": 7,
     "actor_lr_halving": 10,
     "critic_lr_halving": 10,
 }
