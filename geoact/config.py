@@ -503,6 +503,7 @@ FAST: dict[str, Any] = {
     "actor_lr_halving": 30_000,
     "critic_lr_halving": 30_000,
     "policy_tau": 0.05,
+    "practice_share": 0.25,
     "alpha_init": 0.01,
     "critic": CriticConfig(layer_norm=True),
 }

@@ -195,7 +195,7 @@ INGREDIENTS: dict[str, tuple[str, ...]] = {
     "three-steps": ("n_step",),
     "short-replay": ("buffer_size",),
     "cheap-updates": ("batch_size", "policy_delay", "updates_per_step", "learning_starts"),
-    "steadiness": ("actor_lr_halving", "critic_lr_halving", "policy_tau"),
+    "steadiness": ("actor_lr_halving", "critic_lr_halving", "policy_tau", "practice_share"),
     "geometry": ("slack", "radius", "concentration", "entropy_of"),
 }
 
