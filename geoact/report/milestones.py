@@ -105,7 +105,10 @@ def draw(stem: Path, experiment: Experiment, groups: Groups) -> list[Path]:
     colors = style.colors_of(drawn)
     with style.drawing():
         figure = style.new_figure(11.6, 2.1 * rows_of_panels(experiment.tasks) + 0.9)
-        panels = plot_tasks(figure, experiment.tasks, groups, "eval", colors)
+        (inside,) = figure.subfigures(
+            1, 1, squeeze=False
+        ).ravel()  # the legend stands below it, axis label and all
+        panels = plot_tasks(inside, experiment.tasks, groups, "eval", colors)
         for panel, task in zip(panels, experiment.tasks, strict=True):
             if panel.lines:
                 panel.axhline(paper_mean(task.name), color="0.35", lw=1.0, ls="--")
