@@ -162,6 +162,7 @@ _TASKS = {task.env: task for task in MUJOCO + DMCONTROL}
 _ON_MUJOCO = tuple(task.env for task in MUJOCO)
 _ON_DMCONTROL = tuple(task.env for task in DMCONTROL)
 
+# What people look at first comes first.
 _INTEREST = (
     "HalfCheetah-v4",
     "Walker2d-v4",
@@ -178,9 +179,9 @@ _INTEREST = (
 )
 
 
-def _in_order_of_interest(vector_steps: int) -> tuple[ExperimentTask, ...]:
-    """The twelve tasks, what people look at first coming first."""
-    return tuple(dataclasses.replace(_TASKS[env], vector_steps=vector_steps) for env in _INTEREST)
+def _tasks(vector_steps: int, *envs: str) -> tuple[ExperimentTask, ...]:
+    """Some of the paper's tasks, at another length than the paper's."""
+    return tuple(dataclasses.replace(_TASKS[env], vector_steps=vector_steps) for env in envs)
 
 
 _BASELINES = {name: Variant(name, paper=name) for name in ("sac", "td3", "ppo")}
@@ -308,10 +309,7 @@ EXPERIMENTS = {
         Experiment(
             "weight",
             "Weight: a constant one, as the released policies have it, against softplus kappa and exact entropy",
-            tuple(
-                dataclasses.replace(_TASKS[env], vector_steps=REDUCED)
-                for env in ("HalfCheetah-v4", "Walker2d-v4")
-            ),
+            _tasks(REDUCED, "HalfCheetah-v4", "Walker2d-v4"),
             {
                 "fixed-0.856": Variant(
                     "gac", {"concentration": "fixed", "weight": RELEASED_WEIGHT, "exploration": "none"}
@@ -324,7 +322,7 @@ EXPERIMENTS = {
         Experiment(
             "evidence",
             "Evidence: all twelve tasks at one equal, reduced budget",
-            _in_order_of_interest(REDUCED),
+            _tasks(REDUCED, *_INTEREST),
             {
                 "gac": Variant("gac", paper="gac", tasks=_ON_MUJOCO),
                 "gac-scale": Variant("gac-scale", paper="gac", tasks=_ON_DMCONTROL, method="gac"),
@@ -342,7 +340,7 @@ EXPERIMENTS = {
         Experiment(
             "fast",
             "gac-fast and its critic under SAC to 100,000 updates on all twelve tasks",
-            _in_order_of_interest(52_000),
+            _tasks(52_000, *_INTEREST),
             {"gac-fast": Variant("gac-fast"), "sac-fast": Variant("sac-fast")},
             seeds=(0, 10),
             # As often as in `evidence`, whose runs are the beginnings of these (geoact summarize --timesteps).
@@ -353,10 +351,7 @@ EXPERIMENTS = {
         Experiment(
             "recipe",
             "The recipe of gac-fast taken apart on the development tasks",
-            tuple(
-                dataclasses.replace(_TASKS[env], vector_steps=REDUCED // 2)
-                for env in ("HalfCheetah-v4", "Walker2d-v4", "Hopper-v4", "dm_control/quadruped-walk")
-            ),
+            _tasks(REDUCED // 2, "HalfCheetah-v4", "Walker2d-v4", "Hopper-v4", "dm_control/quadruped-walk"),
             _recipe(),
             seeds=(0, 10),
             in_order=True,
@@ -364,10 +359,7 @@ EXPERIMENTS = {
         Experiment(
             "growing",
             "gac-fast made larger, at equal core time",
-            tuple(
-                dataclasses.replace(_TASKS[env], vector_steps=REDUCED)
-                for env in ("HalfCheetah-v4", "Walker2d-v4")
-            ),
+            _tasks(REDUCED, "HalfCheetah-v4", "Walker2d-v4"),
             # The lengths are one over the measured cost of a vector step; the table shows the minutes that it took.
             {
                 "gac-fast": Variant("gac-fast"),
@@ -386,10 +378,7 @@ EXPERIMENTS = {
         Experiment(
             "baselines",
             "Baselines: SAC, TD3 and PPO as Stable-Baselines3's are trained in benchmarks/peers.py",
-            tuple(
-                dataclasses.replace(_TASKS[env], vector_steps=20_000)
-                for env in ("HalfCheetah-v4", "Hopper-v4")
-            ),
+            _tasks(20_000, "HalfCheetah-v4", "Hopper-v4"),
             # PPO learns in whole rollouts of 2,048 transitions: 196 of them, 401,408 transitions.
             _BASELINES | {"ppo": Variant("ppo", paper="ppo", length=2.5088)},
             seeds=(0, 10, 42),
