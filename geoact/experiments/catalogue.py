@@ -360,7 +360,7 @@ EXPERIMENTS = {
             "growing",
             "gac-fast made larger, at equal core time",
             _tasks(REDUCED, "HalfCheetah-v4", "Walker2d-v4"),
-            # The lengths are one over the measured cost of a vector step; the table shows the minutes that it took.
+            # The lengths are about one over the cost of a vector step; the table shows the minutes that it took.
             {
                 "gac-fast": Variant("gac-fast"),
                 "width-512": Variant(

@@ -30,15 +30,11 @@ def shares(experiment: Experiment, groups: Groups, label: str, kind: Score) -> d
     whole = next(iter(experiment.variants))
     found = {}
     for task in experiment.tasks:
-        means = [_mean(groups.get((task.name, name)), kind) for name in (label, whole)]
+        both = [groups.get((task.name, name)) for name in (label, whole)]
+        means = [None if group is None else group.mean(kind) for group in both]
         if means[0] is not None and means[1] is not None and means[1] > 0:
             found[task.name] = means[0] / means[1]
     return found
-
-
-def _mean(group: RunGroup | None, kind: Score) -> float | None:
-    scores = list(group.scores(kind).values()) if group is not None else []
-    return float(np.mean(scores)) if scores else None
 
 
 def _at_end(groups: list[RunGroup], column: str) -> list[float]:

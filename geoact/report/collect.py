@@ -269,6 +269,11 @@ class RunGroup:
         scored = {r.config.seed: r.score(kind) for r in self.counted()}
         return {seed: score for seed, score in sorted(scored.items()) if score is not None}
 
+    def mean(self, kind: Score) -> float | None:
+        """The mean score over seeds, if there is one."""
+        scores = list(self.scores(kind).values())
+        return sum(scores) / len(scores) if scores else None
+
     def remarks(self, kinds: Collection[Score] = ("training", "eval")) -> list[str]:
         """What a reader must know besides the numbers, of these scores."""
         remarks = []

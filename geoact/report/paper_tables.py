@@ -301,7 +301,7 @@ def as_printed(experiment: Experiment, groups: Groups, skipped: list[str]) -> Ta
             row += [_paper_steps(task.vector_steps, experiment.num_envs, variant)] * in_paper
             if relative:
                 row += [
-                    _relative(*(_mean(groups[task.name, key]) for key in (label, first))),
+                    _relative(*(groups[task.name, key].mean("training") for key in (label, first))),
                     _relative(*(_first(paper_value(experiment, task.name, key)) for key in (label, first))),
                 ]
             if parameters:
@@ -331,11 +331,6 @@ def _paper_steps(vector_steps: int, num_envs: int, variant: Variant) -> Value:
     if variant.off_policy:
         return vector_steps
     return f"{vector_steps:,} or {vector_steps // num_envs:,}"
-
-
-def _mean(group: RunGroup) -> float | None:
-    scores = list(group.scores("training").values())
-    return sum(scores) / len(scores) if scores else None
 
 
 def _first(value: Any) -> float | None:
