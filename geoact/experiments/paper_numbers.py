@@ -21,13 +21,16 @@ def paper_mean(task: str) -> float:
     return _gac(paper_numbers(), task)[0]
 
 
+def paper_vector_steps(task: str) -> int:
+    """How long the paper's runs on one of its tasks are."""
+    protocol = paper_numbers()["protocol"]
+    return protocol["vector_steps_exceptions"].get(task, protocol["vector_steps"])
+
+
 def paper_return(task: str) -> str:
     """`1,952 ± 285 (1,000,000)`: GAC's final training return on one of the paper's tasks, and its vector steps."""
-    numbers = paper_numbers()
-    mean, deviation = _gac(numbers, task)
-    protocol = numbers["protocol"]
-    steps = protocol["vector_steps_exceptions"].get(task, protocol["vector_steps"])
-    return f"{mean:,} ± {deviation:,} ({steps:,})"
+    mean, deviation = _gac(paper_numbers(), task)
+    return f"{mean:,} ± {deviation:,} ({paper_vector_steps(task):,})"
 
 
 @dataclass(frozen=True)

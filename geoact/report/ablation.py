@@ -12,7 +12,7 @@ import numpy as np
 
 from geoact.experiments.catalogue import Experiment
 from geoact.report import evidence, style
-from geoact.report.collect import RunGroup, Score
+from geoact.report.collect import Score
 from geoact.report.comparison import KINDS, Groups
 from geoact.report.tables import Table, Value
 
@@ -37,16 +37,6 @@ def shares(experiment: Experiment, groups: Groups, label: str, kind: Score) -> d
     return found
 
 
-def _at_end(groups: list[RunGroup], column: str) -> list[float]:
-    """What the last rows of all finished runs have in a column."""
-    return [
-        run.rows[-1][column]
-        for group in groups
-        for run in group.counted()
-        if run.state == "finished" and run.rows and column in run.rows[-1]
-    ]
-
-
 def table(experiment: Experiment, groups: Groups, skipped: list[str]) -> Table:
     """Variants down, tasks across."""
     whole = next(iter(experiment.variants))
@@ -60,7 +50,10 @@ def table(experiment: Experiment, groups: Groups, skipped: list[str]) -> Table:
             found = list(shares(experiment, groups, label, kind).values())
             row.append(f"{100 * float(np.mean(found)):.0f} %" if found else "")
         mine = [groups[task, label] for task in tasks if (task, label) in groups]
-        updates, seconds = (_at_end(mine, column) for column in ("updates", "time/elapsed"))
+        updates, seconds = (
+            [value for group in mine for value in group.at_end(column)]
+            for column in ("updates", "time/elapsed")
+        )
         row += [round(float(np.mean(updates))) if updates else None]
         row += [float(np.mean(seconds)) / 60 if seconds else None]
         rows.append(row)

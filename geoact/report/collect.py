@@ -274,6 +274,11 @@ class RunGroup:
         scores = list(self.scores(kind).values())
         return sum(scores) / len(scores) if scores else None
 
+    def at_end(self, column: str) -> list[float]:
+        """What the last rows of the finished runs have in a column."""
+        finished = [r for r in self.counted() if r.state == "finished" and r.rows]
+        return [r.rows[-1][column] for r in finished if column in r.rows[-1]]
+
     def remarks(self, kinds: Collection[Score] = ("training", "eval")) -> list[str]:
         """What a reader must know besides the numbers, of these scores."""
         remarks = []

@@ -1,7 +1,8 @@
 """Long runs beside the paper's: what a recipe has on its way and at its end, and when it passes the paper's return.
 
 The paper's number is GAC's training return after a million updates. Beside it stand the same quantity at the end of our
-runs, and deterministic evaluations: at the end, after `MILESTONE` updates, and the first that passes the paper's.
+runs, deterministic evaluations (at the end, after `MILESTONE` updates, the first that passes the paper's), and the core
+hours that a run took, with those that the paper's length would take at the same speed.
 """
 
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from geoact.experiments.catalogue import Experiment
-from geoact.experiments.paper_numbers import paper_mean, paper_return
+from geoact.experiments.paper_numbers import paper_mean, paper_return, paper_vector_steps
 from geoact.report import style
 from geoact.report.collect import SCORES, RunData, RunGroup
 from geoact.report.comparison import Groups, mean_std
@@ -41,7 +42,7 @@ def row(task: str, label: str, group: RunGroup) -> list[Value]:
     """One method on one task."""
     runs, theirs = [run for run in group.counted() if run.state == "finished"], paper_mean(task)
     if not runs:
-        return [task, label, "no runs", "", "", paper_return(task), "", ""]
+        return [task, label, "no runs", "", "", paper_return(task), "", "", None, None]
     training, final = (list(group.scores(kind).values()) for kind in SCORES)
     midway = [each[MILESTONE] for run in runs if MILESTONE in (each := evaluations(run))]
     passed = {"training": training, "evaluation": final}
@@ -56,7 +57,17 @@ def row(task: str, label: str, group: RunGroup) -> list[Value]:
         paper_return(task),
         " and ".join(reached) or "neither",
         f"{first:,}" if first is not None else "never",
+        *core_hours(task, group),
     ]
+
+
+def core_hours(task: str, group: RunGroup) -> tuple[float | None, float | None]:
+    """Of a run, evaluations left out, mean over seeds; and of one of the paper's length at this speed."""
+    seconds, steps = group.at_end("time/elapsed"), group.vector_steps
+    if not seconds or not steps:
+        return None, None
+    hours = float(np.mean(seconds)) / 3600
+    return hours, hours / steps * paper_vector_steps(task)
 
 
 def table(experiment: Experiment, groups: Groups, skipped: list[str]) -> Table:
@@ -70,6 +81,8 @@ def table(experiment: Experiment, groups: Groups, skipped: list[str]) -> Table:
         "paper's gac, training (vector steps)",
         "at least the paper's at the end",
         "first evaluation at least the paper's (updates)",
+        "core hours",
+        "core hours, the paper's length",
     ]
     rows = [
         row(task.name, label, groups[task.name, label])
@@ -88,11 +101,13 @@ def table(experiment: Experiment, groups: Groups, skipped: list[str]) -> Table:
             f"Ours: {total:,} transitions, {-(-total // envs):,} vector steps" for total, envs in budgets
         )
         + ".",
+        "Core hours: of one run, evaluations left out, mean over seeds; then what the paper's length would take at "
+        "this speed.",
         *(f"{task.name}: {task.note}." for task in experiment.tasks if task.note),
+        *(f"Skipped {line}." for line in skipped),
     ]
-    return Table(
-        experiment.name, experiment.title, columns, rows, notes + [f"Skipped {line}." for line in skipped]
-    )
+    formats = dict.fromkeys(columns[-2:], ".2f")
+    return Table(experiment.name, experiment.title, columns, rows, notes, formats)
 
 
 def draw(stem: Path, experiment: Experiment, groups: Groups) -> list[Path]:

@@ -133,6 +133,9 @@ ITEMS: dict[str, PaperItem] = {
     ),
     "evidence": PaperItem("table", "evidence", "ours: all twelve tasks at one reduced budget"),
     "fast": PaperItem("table", "fast", "ours: gac-fast to 100,000 updates beside the paper's million"),
+    "long": PaperItem(
+        "table", "long", "ours: gac-fast for 200,000 vector steps, held against the paper's number"
+    ),
     "recipe": PaperItem("table", "recipe", "ours: what each ingredient of gac-fast is worth"),
     "growing": PaperItem("table", "growing", "ours: gac-fast made larger, at equal core time"),
 }
@@ -150,6 +153,7 @@ class Form(Protocol):
 OWN_FORMS: dict[str, Form] = {
     "evidence": evidence,
     "fast": milestones,
+    "long": milestones,
     "recipe": ablation,
     "growing": ablation,
 }
