@@ -310,7 +310,7 @@ def _failures(failed: list[RunData]) -> str:
         when = f"{steps:,}" + (f" (update {int(update[1]):,})" if update else "")
         moments.setdefault(re.sub(r" at update \d+", "", reason), []).append((steps, when))
     return ", ".join(
-        f"{reason} at vector step {' and '.join(when for _, when in sorted(found))}"
+        f"{reason} at vector step {' and '.join(dict.fromkeys(when for _, when in sorted(found)))}"
         for reason, found in sorted(moments.items())
     )
 
