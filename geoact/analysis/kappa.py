@@ -14,6 +14,7 @@ w = sigmoid(min(kappa, 20) / 2). w is the same everywhere: the direction's share
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,6 +25,9 @@ from geoact.report import style
 from geoact.report.collect import RunData, collect
 from geoact.report.tables import Value, write_table
 from geoact.runtime import NUMPY, Policy, load
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 GAMMA = 0.99
 CUT_OFF = 300
@@ -195,8 +199,23 @@ def _run_table(out: Path, runs: list[RunData]) -> list[Path]:
 
 
 def _figure(out: Path, courses: list[Course], runs: list[RunData]) -> list[Path]:
-    figure = style.new_figure(10.2, max(6.4, 3.6 + 0.28 * len(courses)))
-    (spread, training), (time, value) = figure.subplots(2, 2)
+    """Of the policies that were played three panels, of the runs one."""
+    if courses and runs:
+        figure = style.new_figure(10.2, max(6.4, 3.6 + 0.28 * len(courses)))
+        (spread, training), (time, value) = figure.subplots(2, 2)
+        _plot_states(courses, spread, time, value)
+        _plot_training(runs, training)
+    elif courses:
+        figure = style.new_figure(13.2, max(3.6, 1.2 + 0.28 * len(courses)))
+        _plot_states(courses, *figure.subplots(1, 3))
+    else:
+        figure = style.new_figure(6.4, 4.2)
+        _plot_training(runs, figure.subplots())
+    return style.save_figure(figure, out / "kappa")
+
+
+def _plot_states(courses: list[Course], spread: "Axes", time: "Axes", value: "Axes") -> None:
+    """What the concentration is over states, over an episode, and by value."""
     for i, course in enumerate(courses):
         color = style.COLORS[i % len(style.COLORS)]
         low, first, last, high = np.quantile(course.weight, (0.0, 0.05, 0.95, 1.0))
@@ -214,18 +233,20 @@ def _figure(out: Path, courses: list[Course], runs: list[RunData]) -> list[Path]
     spread.set_yticks(range(len(courses)), [style.plain(course.name) for course in courses])
     spread.invert_yaxis()
     spread.set(title="w over states: all, 5 % to 95 %, mean", xlabel="w", xlim=(0.45, 1.02))
+    time.set(title="mean w over the episode", xlabel="step of the episode", ylabel="w", ylim=(0.45, 1.02))
+    value.set(title="mean w by value", xlabel="rank of the state's value", ylabel="w", ylim=(0.45, 1.02))
+    time.legend(fontsize=6.5)
+
+
+def _plot_training(runs: list[RunData], axis: "Axes") -> None:
+    """What it has been over training, beside what the paper says of it."""
     labels = list(dict.fromkeys((run.task, run.label) for run in runs))
     for i, label in enumerate(labels):
         for j, run in enumerate(r for r in runs if (r.task, r.label) == label):
             points = [(row["step"], weight) for row, weight in run.series("policy/weight")]
             name = style.plain(f"{label[0]}, {label[1]}") if j == 0 else None
-            training.plot(*zip(*points), color=style.COLORS[i % len(style.COLORS)], lw=1.2, label=name)
-    training.axhline(0.85, color="0.4", ls="--", lw=1, label="the paper's typical w")
-    training.set(title="mean w over training", xlabel="transitions", ylabel="w", ylim=(0, 1.02))
-    training.xaxis.set_major_formatter(style.thousands)
-    time.set(title="mean w over the episode", xlabel="step of the episode", ylabel="w", ylim=(0.45, 1.02))
-    value.set(title="mean w by value", xlabel="rank of the state's value", ylabel="w", ylim=(0.45, 1.02))
-    training.legend(fontsize=6.5)
-    if courses:
-        time.legend(fontsize=6.5)
-    return style.save_figure(figure, out / "kappa")
+            axis.plot(*zip(*points), color=style.COLORS[i % len(style.COLORS)], lw=1.2, label=name)
+    axis.axhline(0.85, color="0.4", ls="--", lw=1, label="the paper's typical w")
+    axis.set(title="mean w over training", xlabel="transitions", ylabel="w", ylim=(0, 1.02))
+    axis.xaxis.set_major_formatter(style.thousands)
+    axis.legend(fontsize=6.5)
