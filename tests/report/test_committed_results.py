@@ -40,7 +40,9 @@ def test_all_tasks(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["table3", "tableA2", "weight"])
 def test_tables_that_share_runs_with_the_evidence(name: str, tmp_path: Path) -> None:
     reproduce(name, RESULTS, tmp_path)
-    same(RESULTS / name, tmp_path, [f"{name}{part}" for part in (".md", ".csv", "_details.md", "_details.csv")])
+    same(
+        RESULTS / name, tmp_path, [f"{name}{part}" for part in (".md", ".csv", "_details.md", "_details.csv")]
+    )
 
 
 def test_every_result_folder_is_in_the_index() -> None:
