@@ -27,8 +27,8 @@ def fast_run(
     run = runs.create_at(folder / f"{seed}", config)
     rows = []
     for number, value in enumerate(evaluations, 1):
-        row = {"step": total * number // len(evaluations), "updates": 100_000 * number // len(evaluations)}
-        row["time/elapsed"] = 360 * number / len(evaluations)
+        share = number / len(evaluations)
+        row = {"step": round(total * share), "updates": round(100_000 * share), "time/elapsed": 360 * share}
         rows.append(
             row | {"eval/return_mean": value, "charts/episodic_return": training, "charts/episodes": 8}
         )
