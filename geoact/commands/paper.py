@@ -18,7 +18,7 @@ class Paper:
 
     what: Positional[str]
     """table1, table2, table3, tableA1, tableA2, tableA3, fig1, fig2, fig3, fig4, figA1, figA2, figA3, figA4,
-    checkpoints, beyond, weight, evidence, fast, recipe, growing,
+    checkpoints, beyond, weight, evidence, fast, long, recipe, growing,
     or all."""
     _: KW_ONLY
     runs_dir: RunsDir = Path("runs")
