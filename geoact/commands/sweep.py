@@ -20,7 +20,8 @@ class Sweep(ExecutorOptions, Selection):
     """
 
     experiment: Positional[str]
-    """table1, table2, table3, tableA2, beyond, weight, evidence, fast, recipe, growing, baselines, or a .toml file."""
+    """table1, table2, table3, tableA2, beyond, weight, evidence, fast, long, recipe, growing, baselines,
+    or a .toml file."""
     _: KW_ONLY
     runs_dir: Annotated[Path | None, arg(aliases=("--out",))] = None
     """Directory in which the runs' own are made. Without it: sweeps/EXPERIMENT."""
