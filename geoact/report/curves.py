@@ -104,9 +104,9 @@ def plot_tasks(
     kind: Score,
     colors: Mapping[str, str],
 ) -> "list[Axes]":
-    """A panel for every task, `ACROSS` beside each other, with the curves of all variants; the panels, in order."""
+    """A panel for every task, with the curves of all variants; the panels, in order."""
     metric, ylabel = RETURNS[kind]
-    panels = list(part.subplots(rows_of_panels(tasks), ACROSS, squeeze=False).ravel())
+    panels = list(part.subplots(*shape_of_panels(tasks), squeeze=False).ravel())
     for panel, task in zip(panels, tasks):
         plot_task(panel, task.name, groups, metric, colors)
         panel.set_title(style.plain(f"{task.name} (run as {task.env})" if task.note else task.name))
@@ -117,9 +117,9 @@ def plot_tasks(
     return panels[: len(tasks)]
 
 
-def rows_of_panels(tasks: Sequence[ExperimentTask]) -> int:
-    """How many rows of panels the tasks take."""
-    return -(-len(tasks) // ACROSS)
+def shape_of_panels(tasks: Sequence[ExperimentTask]) -> tuple[int, int]:
+    """How many rows of panels the tasks take, and how many are beside each other, at most `ACROSS`."""
+    return -(-len(tasks) // ACROSS), min(ACROSS, len(tasks))
 
 
 def _nothing(axis: "Axes", text: str) -> None:

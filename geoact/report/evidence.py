@@ -27,7 +27,7 @@ from geoact.report.comparison import (
     plot_profiles,
     shared,
 )
-from geoact.report.curves import plot_tasks, rows_of_panels
+from geoact.report.curves import plot_tasks, shape_of_panels
 from geoact.report.tables import Table, Value
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def draw(stem: Path, experiment: Experiment, merged: Groups) -> list[Path]:
 
     methods = list(dict.fromkeys(method for _, method in merged))
     colors = style.colors_of(methods)
-    down = rows_of_panels(experiment.tasks)
+    down, _ = shape_of_panels(experiment.tasks)
     with style.drawing():
         figure = style.new_figure(11.6, 3.4 + 2.1 * down)
         above, below = figure.subfigures(2, 1, squeeze=False, height_ratios=[3.2, 2.1 * down]).ravel()

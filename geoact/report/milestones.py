@@ -14,7 +14,7 @@ from geoact.experiments.paper_numbers import paper_mean, paper_return, paper_vec
 from geoact.report import style
 from geoact.report.collect import SCORES, RunData, RunGroup
 from geoact.report.comparison import Groups, mean_std
-from geoact.report.curves import plot_tasks, rows_of_panels
+from geoact.report.curves import plot_tasks, shape_of_panels
 from geoact.report.tables import Table, Value
 
 MILESTONE = 60_000
@@ -119,7 +119,8 @@ def draw(stem: Path, experiment: Experiment, groups: Groups) -> list[Path]:
     ]
     colors = style.colors_of(drawn)
     with style.drawing():
-        figure = style.new_figure(11.6, 2.1 * rows_of_panels(experiment.tasks) + 0.9)
+        down, across = shape_of_panels(experiment.tasks)
+        figure = style.new_figure(max(7.2, 2.9 * across), 2.1 * down + 0.9)
         (inside,) = figure.subfigures(
             1, 1, squeeze=False
         ).ravel()  # the legend stands below it, axis label and all

@@ -1,5 +1,7 @@
 """The committed tables come from the committed runs by the tool's own commands: made again, they are the same bytes."""
 
+import csv
+import itertools
 from pathlib import Path
 
 import pytest
@@ -43,6 +45,24 @@ def test_tables_that_share_runs_with_the_evidence(name: str, tmp_path: Path) -> 
     same(
         RESULTS / name, tmp_path, [f"{name}{part}" for part in (".md", ".csv", "_details.md", "_details.csv")]
     )
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/learning.md"])
+def test_the_recipes_table_on_a_page_is_that_of_the_results(page: str) -> None:
+    """Its numbers are bold or not, and the number of seeds has a column of its own; else they are the file's."""
+    lines = (RESULTS.parent / page).read_text().splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("| task | | after 60,000 updates"))
+    shown = {}
+    for line in itertools.takewhile(lambda text: text.startswith("|"), lines[start + 2 :]):
+        task, _, *cells = (cell.strip(" *") for cell in line.strip("|").split("|"))
+        shown[task] = cells
+    with (RESULTS / "fast" / "fast.csv").open(newline="") as file:
+        rows = [row for row in csv.reader(file) if row[1] == "gac-fast" and row[2] != "no runs"]
+    expected = {}
+    for task, _, midway, training, final, paper, _, first, *_ in rows:
+        score, _, seeds = final.partition(" (n=")
+        expected[task] = [midway, training, score, seeds.rstrip(")") or "1", paper.rpartition(" (")[0], first]
+    assert shown == expected
 
 
 def test_every_result_folder_is_in_the_index() -> None:
