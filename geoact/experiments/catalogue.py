@@ -195,7 +195,7 @@ INGREDIENTS: dict[str, tuple[str, ...]] = {
     "fast-target": ("tau",),
     "three-steps": ("n_step",),
     "short-replay": ("buffer_size",),
-    "cheap-updates": ("batch_size", "policy_delay", "updates_per_step", "learning_starts"),
+    "small-batch": ("batch_size",),
     "steadiness": ("actor_lr_halving", "critic_lr_halving", "policy_tau", "practice_share"),
     "geometry": ("slack", "radius", "concentration", "entropy_of"),
 }
@@ -340,12 +340,13 @@ EXPERIMENTS = {
         Experiment(
             "fast",
             "gac-fast and its critic under SAC to 100,000 updates on all twelve tasks",
-            _tasks(52_000, *_INTEREST),
+            _tasks(105_000, *_INTEREST),
             {"gac-fast": Variant("gac-fast"), "sac-fast": Variant("sac-fast")},
             seeds=(0, 10),
-            # As often as in `evidence`, whose runs are the beginnings of these (geoact summarize --timesteps).
-            evaluations=26,
-            log_points=260,
+            # The runs of `evidence` are the beginnings of these (geoact summarize --timesteps), logged as often, and
+            # evaluated at its end and after 60,000 updates.
+            evaluations=21,
+            log_points=525,
             in_order=True,
         ),
         Experiment(
@@ -381,7 +382,7 @@ EXPERIMENTS = {
                 ),
                 "batch-256": Variant("gac-fast", {"batch_size": 256}, length=0.62),
                 "environments-16": Variant("gac-fast", length=0.84, num_envs=16),
-                "updates-4": Variant("gac-fast", {"updates_per_step": 4}, length=0.6),
+                "updates-2": Variant("gac-fast", {"updates_per_step": 2}, length=0.6),
             },
             seeds=(0, 10),
             in_order=True,

@@ -10,6 +10,8 @@ from geoact.experiments import catalogue, run_file
 from geoact.experiments.catalogue import EXPERIMENTS, MUJOCO, ExperimentTask, Variant
 from geoact.experiments.paper_numbers import paper_numbers
 from geoact.experiments.sweep import Selection, plan_sweep
+from geoact.report.milestones import MILESTONE
+from geoact.training.session import due
 
 ROOT = Path(__file__).parents[2]
 
@@ -139,14 +141,15 @@ def test_the_recipe_under_sac_has_the_same_critic() -> None:
 
 
 def test_the_evidence_of_the_recipe_is_the_beginning_of_its_long_runs() -> None:
-    """The same settings, evaluated and logged at the same steps, so that `geoact summarize --timesteps` gives them."""
+    """The same settings, logged at the same steps and evaluated at its end: `geoact summarize --timesteps` gives it."""
     selection = Selection(tasks=("Hopper-v4",), algorithms=("gac-fast",), seeds="1")
     (_, (long,)), (_, (short,)) = (plan_sweep(name, selection) for name in ("fast", "evidence"))
-    total = long.config.timesteps
-    assert short.config.vector_steps == 40_000 and long.config.vector_steps == 52_000
-    for count in ("evaluations", "log_points"):
-        assert getattr(short.config, count) * total == getattr(long.config, count) * short.config.timesteps
+    total, own = long.config.vector_steps, short.config.vector_steps
+    assert (own, total) == (40_000, 105_000)
+    assert short.config.log_points * total == long.config.log_points * own
     settings = long.config.settings
     assert settings == short.config.settings and isinstance(settings, OffPolicyConfig)
-    updates = (52_000 - settings.warm_up(52_000)) * settings.updates_per_step
-    assert updates == 100_000 and settings.warm_up(40_000) == settings.warm_up(52_000)
+    warm_up = settings.warm_up(total)
+    assert total - warm_up == 100_000 and warm_up == settings.warm_up(own) and settings.updates_per_step == 1
+    assert due(own, long.config.evaluations, total)
+    assert due(warm_up + MILESTONE, long.config.evaluations, total)
