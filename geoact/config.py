@@ -149,6 +149,11 @@ class OffPolicyConfig(AlgorithmConfig):
     length of the run. Automatic: it stays as it is."""
     critic_lr_halving: int | None = None
     """The same for the critics' learning rate."""
+    cool_down: float = 0.0
+    """Share of the run, at its end, over which both learning rates fall to zero in a straight line. A run that is
+    extended cools down at its new end."""
+    planned_updates: int | None = None
+    """Updates of the whole run, from which the cool-down counts back. Always by the run's length."""
     weight_decay: float = 0.0
     """Decoupled weight decay (AdamW) of the critics."""
     policy_delay: int = 1
@@ -170,10 +175,17 @@ class OffPolicyConfig(AlgorithmConfig):
         require(self.replay_recency >= 1, f"replay-recency must be 1 or more, got {self.replay_recency}")
         require(self.noise_spread >= 1, f"noise-spread must be 1 or more, got {self.noise_spread}")
         require(0 <= self.practice_share < 1, f"practice-share must be in [0, 1), got {self.practice_share}")
+        require(0 <= self.cool_down <= 1, f"cool-down must be in [0, 1], got {self.cool_down}")
         require(
             self.critic.loss == "mse" or self.normalize_reward,
             "critic.loss=hl-gauss has a histogram of fixed size, which only scaled values fit: add --normalize-reward",
         )
+
+    def resolve(self, env: str, action_dim: int, timesteps: int, num_envs: int = 8) -> Self:
+        """The same configuration, with the number of updates that a cool-down has to know."""
+        vector_steps = -(-timesteps // num_envs)
+        updates = (vector_steps - self.warm_up(vector_steps)) * self.updates_per_step
+        return dataclasses.replace(self, planned_updates=max(1, updates) if self.cool_down else None)
 
     def practice(self, num_envs: int) -> tuple[int, int]:
         return int(self.practice_share * num_envs), self.practice_steps
@@ -281,7 +293,7 @@ class GACConfig(OffPolicyConfig):
             target = -float(action_dim) - stretched
         # A resolved configuration resolves to itself, so the radius stays None where the scale is learned.
         return dataclasses.replace(
-            self,
+            super().resolve(env, action_dim, timesteps, num_envs),
             slack=slack,
             concentration=concentration,
             radius=None if self.scale == "learned" else radius,
@@ -333,7 +345,8 @@ class SACConfig(OffPolicyConfig):
 
     def resolve(self, env: str, action_dim: int, timesteps: int, num_envs: int = 8) -> "SACConfig":
         target = self.target_entropy if self.target_entropy is not None else -float(action_dim)
-        return dataclasses.replace(self, target_entropy=target)
+        resolved = super().resolve(env, action_dim, timesteps, num_envs)
+        return dataclasses.replace(resolved, target_entropy=target)
 
     def head(self) -> TanhGaussianHead:
         """The part of the configuration that acting needs."""
@@ -373,9 +386,9 @@ class TD3Config(OffPolicyConfig):
         short = -(-timesteps // num_envs) < 200_000
         common = OffPolicyConfig().learning_starts
         default = self.learning_starts == TD3_WARM_UP
-        return dataclasses.replace(
-            self, learning_starts=common if default and short else self.learning_starts
-        )
+        warm_up = common if default and short else self.learning_starts
+        begun = dataclasses.replace(self, learning_starts=warm_up)
+        return super(TD3Config, begun).resolve(env, action_dim, timesteps, num_envs)
 
     def head(self) -> DeterministicHead:
         """The part of the configuration that acting needs."""
@@ -499,6 +512,7 @@ FAST: dict[str, Any] = {
     "batch_size": 128,
     "actor_lr_halving": 100_000,
     "critic_lr_halving": 100_000,
+    "cool_down": 0.3,
     "policy_tau": 0.05,
     "practice_share": 0.25,
     "alpha_init": 0.01,

@@ -194,7 +194,7 @@ def td_step(
 
 def critic_optimizer(config: OffPolicyConfig) -> optax.GradientTransformation:
     """Adam, with decoupled weight decay where it is asked for."""
-    rate = _learning_rate(config.critic_lr, config.critic_lr_halving)
+    rate = _learning_rate(config, config.critic_lr, config.critic_lr_halving)
     if config.weight_decay:
         return optax.adamw(rate, weight_decay=config.weight_decay)
     return optax.adam(rate)
@@ -202,7 +202,7 @@ def critic_optimizer(config: OffPolicyConfig) -> optax.GradientTransformation:
 
 def actor_optimizer(config: OffPolicyConfig) -> optax.GradientTransformation:
     """Adam, for a policy that learns at every `policy_delay`-th update of the critics."""
-    return optax.adam(_learning_rate(config.actor_lr, config.actor_lr_halving, config.policy_delay))
+    return optax.adam(_learning_rate(config, config.actor_lr, config.actor_lr_halving, config.policy_delay))
 
 
 def steps_made(optimizer_state: optax.OptState) -> Array:
@@ -210,11 +210,22 @@ def steps_made(optimizer_state: optax.OptState) -> Array:
     return optax.tree_utils.tree_get(optimizer_state, "ScaleByAdamState").count
 
 
-def _learning_rate(first: float, halving: int | None, every: int = 1) -> float | optax.Schedule:
+def _learning_rate(
+    config: OffPolicyConfig, first: float, halving: int | None, every: int = 1
+) -> float | optax.Schedule:
     """The rate, or what it falls to after a number of steps that are made at every `every`-th update."""
-    if halving is None:
-        return first
-    return lambda steps: first / (1.0 + steps * (every / halving))
+
+    def halved(steps: Any) -> Any:
+        return first if halving is None else first / (1.0 + steps * (every / halving))
+
+    def cooled(steps: Any) -> Any:
+        assert config.planned_updates is not None
+        left = 1.0 - steps * (every / config.planned_updates)
+        return halved(steps) * jnp.clip(left / config.cool_down, 0.0, 1.0)
+
+    if config.cool_down:
+        return cooled
+    return first if halving is None else halved
 
 
 def descend(

@@ -46,6 +46,7 @@ from geoact.policies import NetworkConfig
         ({"noise_spread": 0.5}, "noise-spread must be 1 or more, got 0.5"),
         ({"practice_share": 1.0}, "practice-share must be in [0, 1), got 1.0"),
         ({"practice_steps": 0}, "practice-steps must be greater than 0, got 0"),
+        ({"cool_down": 1.5}, "cool-down must be in [0, 1], got 1.5"),
     ],
 )
 def test_trust_03_invalid_choices_are_refused_with_a_sentence(settings, sentence):

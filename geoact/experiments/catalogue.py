@@ -196,7 +196,7 @@ INGREDIENTS: dict[str, tuple[str, ...]] = {
     "three-steps": ("n_step",),
     "short-replay": ("buffer_size",),
     "small-batch": ("batch_size",),
-    "steadiness": ("actor_lr_halving", "critic_lr_halving", "policy_tau", "practice_share"),
+    "steadiness": ("actor_lr_halving", "critic_lr_halving", "cool_down", "policy_tau", "practice_share"),
     "geometry": ("slack", "radius", "concentration", "entropy_of"),
 }
 
@@ -343,10 +343,7 @@ EXPERIMENTS = {
             _tasks(105_000, *_INTEREST),
             {"gac-fast": Variant("gac-fast"), "sac-fast": Variant("sac-fast")},
             seeds=(0, 10),
-            # The runs of `evidence` are the beginnings of these (geoact summarize --timesteps), logged as often, and
-            # evaluated at its end and after 60,000 updates.
-            evaluations=21,
-            log_points=525,
+            evaluations=21,  # one of them after 60,000 updates
             in_order=True,
         ),
         Experiment(

@@ -118,6 +118,8 @@ def beginning(run: RunData, timesteps: int) -> RunData:
     # What is resolved does not ask for the size of the action any more.
     resolved = settings.resolve(config.env, 2, timesteps, config.num_envs)
     warm_up, longer = (settings.warm_up(c.vector_steps) for c in (shorter, config))
+    if settings.cool_down:
+        raise InputError(f"a run of {timesteps:,} transitions cools down at its own end")
     if resolved != settings or warm_up != longer:
         raise InputError(f"a run of {timesteps:,} transitions has a shorter warm-up")
     if odd or odd_too:

@@ -60,8 +60,15 @@ class Core:
         require_finite(self.policy.tensors, self.updates)
 
     def change_total(self, timesteps: int) -> None:
-        """Learn for another total of transitions."""
-        self.config = dataclasses.replace(self.config, timesteps=timesteps)
+        """Learn for another total of transitions; rates that cool down do so at the new end."""
+        config = self.config
+        settings = config.settings.resolve(config.env, self.envs.action_dim, timesteps, config.num_envs)
+        self.config = dataclasses.replace(config, timesteps=timesteps, settings=settings)
+        if settings != config.settings:
+            state, metrics = self.update.state, self.update.metrics()
+            self.algorithm = algorithms.build(config.algorithm, settings, self.envs.obs_dim, self.envs.action_dim)
+            self.update = CompiledUpdate(self.algorithm, state, config.seed)
+            self.update.restore(state, metrics)
 
     def take_over(self, envs: Environments) -> list[int]:
         """Go on in other environments, where open episodes are played again from their seeds.

@@ -239,6 +239,27 @@ def test_learning_rates_fall_with_the_updates_made_each_at_its_own_speed(delay: 
             np.testing.assert_allclose(-moved, first / (1 + step * every), rtol=1e-4)
 
 
+@pytest.mark.parametrize(("halving", "delay"), [(None, 1), (6, 2)])
+def test_learning_rates_cool_down_to_zero_at_the_end(halving: int | None, delay: int):
+    """Over the last half of ten updates, each rate on top of how it falls anyway."""
+    settings = SACConfig(
+        actor_lr=0.3, actor_lr_halving=halving, critic_lr=0.1, cool_down=0.5, policy_delay=delay, learning_starts=1
+    ).resolve("Toy-v0", 2, 8 * 11)
+    assert settings.planned_updates == 10
+    for optimizer, first, falls, every in (
+        (critic_optimizer(settings), 0.1, None, 1),
+        (actor_optimizer(settings), 0.3, halving, delay),
+    ):
+        weight, rates = jnp.zeros(()), []
+        state = optimizer.init(weight)
+        for _ in range(12 // every):
+            moved, state = descend(weight, jnp.ones(()), state, optimizer)
+            rates.append(-float(moved))
+        made = np.arange(12 // every) * every
+        usual = first / (1 + made / falls) if falls else first
+        np.testing.assert_allclose(rates, usual * np.clip((10 - made) / 5, 0, 1), rtol=1e-4, atol=1e-8)
+
+
 @pytest.mark.parametrize("algorithm", ["gac", "sac", "td3"])
 def test_falling_rates_change_nothing_at_the_first_update_and_all_that_learns_later(algorithm: str):
     runs = []

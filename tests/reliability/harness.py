@@ -39,6 +39,7 @@ _INGREDIENTS: dict[str, Any] = {
     "weight_decay": 0.01,
     "actor_lr_halving": 50,
     "critic_lr_halving": 50,
+    "cool_down": 0.5,
 }
 SETTINGS: dict[str, dict[str, Any]] = {
     **dict.fromkeys(("gac", "sac", "td3"), _OFF_POLICY),

@@ -33,6 +33,7 @@ _ALL: dict[str, Any] = {
     "practice_steps": 7,
     "actor_lr_halving": 10,
     "critic_lr_halving": 10,
+    "cool_down": 0.5,
 }
 
 
