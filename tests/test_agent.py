@@ -105,6 +105,22 @@ def test_trust_02_learn_again_goes_on(tmp_path):
     assert run.metrics()[-1]["step"] == 60
 
 
+def test_a_run_that_has_cooled_down_learns_again_when_it_is_told_to(tmp_path):
+    """Its rates are zero at its end, and its end moves: by learning again, and by going on with the run."""
+    agent = geoact.SAC(
+        COUNTER, dataclasses.replace(SAC, cool_down=0.5), options=OPTIONS, runs_dir=tmp_path
+    ).learn(40)
+    lengths, policies = [], [policy_bytes(agent)]
+    for goes_on in (agent, geoact.resume(run_of(agent).path)):
+        goes_on.learn(40)
+        settings = run_of(agent).config().settings
+        assert isinstance(settings, SACConfig)
+        lengths.append(settings.planned_updates)
+        policies.append(policy_bytes(agent))
+    assert lengths == [40 - 5, 60 - 5]  # vector steps, less those that explore
+    assert len(set(policies)) == 3
+
+
 def test_two_learns_are_one_long_learn(whole, tmp_path):
     """The same total from the start: stopped by a callback, and gone on with."""
     agent = sac(tmp_path)

@@ -220,6 +220,10 @@ def test_what_a_shorter_run_would_not_have_been_is_left_out(folder: Path, tmp_pa
     make_run(tmp_path / "failed", "early", GACConfig(learning_starts=1), state="failed", timesteps=8_000)
     (line,) = summaries.summarize(tmp_path / "failed", tmp_path / "out", timesteps=2_000).left_out
     assert "ended before 2,000" in line
+    cooled = GACConfig(cool_down=0.3, learning_starts=1).resolve("Hopper-v4", 3, 8_000)
+    make_run(tmp_path / "cooled", "early", cooled, timesteps=8_000)
+    (line,) = summaries.summarize(tmp_path / "cooled", tmp_path / "out", timesteps=4_000).left_out
+    assert "cools down at its own end" in line
     ppo = PPOConfig(rollout=64)
     ppo_run = runs.create_at(tmp_path / "ppo" / "p", RunConfig("Hopper-v4", "ppo", ppo, timesteps=8_000))
     ppo_run.set_status("finished", 8_000, 8_000)
