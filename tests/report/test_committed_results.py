@@ -32,10 +32,9 @@ def test_scales(tmp_path: Path) -> None:
     same(RESULTS / "analysis", tmp_path, ["scales.md", "scales.csv"])
 
 
-@pytest.mark.parametrize("name", ["evidence", "fast"])
-def test_all_tasks(name: str, tmp_path: Path) -> None:
-    folder = RESULTS / name
-    written = reproduce(name, folder, tmp_path).written
+def test_all_tasks(tmp_path: Path) -> None:
+    folder = RESULTS / "evidence"
+    written = reproduce("evidence", folder, tmp_path).written
     same(folder, tmp_path, [path.name for path in written if path.suffix in (".md", ".csv")])
 
 
@@ -47,22 +46,45 @@ def test_tables_that_share_runs_with_the_evidence(name: str, tmp_path: Path) -> 
     )
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/learning.md"])
-def test_the_recipes_table_on_a_page_is_that_of_the_results(page: str) -> None:
-    """Its numbers are bold or not, and the number of seeds has a column of its own; else they are the file's."""
+def table_of(page: str, heading: str) -> list[list[str]]:
+    """The rows of a table on a page, without what is bold in them."""
     lines = (RESULTS.parent / page).read_text().splitlines()
-    start = next(i for i, line in enumerate(lines) if line.startswith("| task | | after 60,000 updates"))
-    shown = {}
-    for line in itertools.takewhile(lambda text: text.startswith("|"), lines[start + 2 :]):
-        task, _, *cells = (cell.strip(" *") for cell in line.strip("|").split("|"))
-        shown[task] = cells
-    with (RESULTS / "fast" / "fast.csv").open(newline="") as file:
-        rows = [row for row in csv.reader(file) if row[1] == "gac-fast" and row[2] != "no runs"]
-    expected = {}
-    for task, _, midway, training, final, paper, _, first, *_ in rows:
-        score, _, seeds = final.partition(" (n=")
-        expected[task] = [midway, training, score, seeds.rstrip(")") or "1", paper.rpartition(" (")[0], first]
-    assert shown == expected
+    start = next(i for i, line in enumerate(lines) if line.startswith(heading))
+    rows = itertools.takewhile(lambda text: text.startswith("|"), lines[start + 2 :])
+    return [[cell.strip(" *") for cell in line.strip("|").split("|")] for line in rows]
+
+
+def evidence_rows() -> list[dict[str, str]]:
+    with (RESULTS / "evidence" / "evidence.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def papers(row: dict[str, str]) -> str:
+    return row["paper's gac (vector steps)"].rpartition(" (")[0]
+
+
+def test_the_table_on_the_front_page_is_the_evidences() -> None:
+    methods = ["gac", "gac-fast", "sac", "td3", "ppo"]
+    expected = [
+        [
+            row["task"].partition(" (")[0],
+            *(row[method].replace("no runs", "") for method in methods),
+            papers(row),
+        ]
+        for row in evidence_rows()
+    ]
+    assert table_of("README.md", "| task | gac | gac-fast | sac | td3 | ppo |") == expected
+
+
+def test_the_recipes_table_is_the_evidences() -> None:
+    """The number of seeds has a column of its own, and so has each score; else they are the file's."""
+    expected = []
+    for row in evidence_rows():
+        scores, _, seeds = row["gac-fast"].rstrip(")").partition(" (n=")
+        training, _, evaluation = scores.partition(" / ")
+        expected.append([row["task"].partition(" (")[0], training, evaluation, seeds, papers(row)])
+    shown = table_of("docs/learning.md", "| task | | training | evaluation | n |")
+    assert [[row[0], *row[2:]] for row in shown] == expected
 
 
 def test_every_result_folder_is_in_the_index() -> None:
