@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from geoact.errors import InputError
 from geoact.experiments.catalogue import ExperimentTask
-from geoact.experiments.paper_numbers import paper_numbers
+from geoact.experiments.paper_numbers import paper_mean, paper_numbers
 from geoact.report import style
 from geoact.report.collect import RunData, RunGroup, Score, read_run
 from geoact.storage.runs import SCALE_DEVIATION, Run
@@ -18,6 +18,7 @@ from geoact.storage.runs import SCALE_DEVIATION, Run
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import FigureBase
+    from matplotlib.lines import Line2D
 
 FORMATS = (".png", ".svg", ".pdf")
 ACROSS = 4
@@ -115,6 +116,17 @@ def plot_tasks(
     part.supxlabel("transitions", fontsize=9)
     part.supylabel(ylabel, fontsize=9)
     return panels[: len(tasks)]
+
+
+def mark_papers_return(panels: "Sequence[Axes]", tasks: Sequence[ExperimentTask]) -> "tuple[Line2D, str]":
+    """The paper's final return as a line in every panel that has curves; the line and its name, for a legend."""
+    from matplotlib.lines import Line2D
+
+    look: dict[str, Any] = {"color": "0.35", "lw": 1.0, "ls": "--"}
+    for panel, task in zip(panels, tasks, strict=True):
+        if panel.lines:
+            panel.axhline(paper_mean(task.name), **look)
+    return Line2D([], [], **look), "the paper's GAC in training, at its full length"
 
 
 def shape_of_panels(tasks: Sequence[ExperimentTask]) -> tuple[int, int]:

@@ -27,7 +27,7 @@ from geoact.report.comparison import (
     plot_profiles,
     shared,
 )
-from geoact.report.curves import plot_tasks, shape_of_panels
+from geoact.report.curves import mark_papers_return, plot_tasks, shape_of_panels
 from geoact.report.tables import Table, Value
 
 if TYPE_CHECKING:
@@ -164,12 +164,13 @@ def draw(stem: Path, experiment: Experiment, merged: Groups) -> list[Path]:
         if shown:
             plot_profiles(profile, normalised(scores, shown))
         profile.set_title("performance profile, evaluation")
-        plot_tasks(below, experiment.tasks, merged, "eval", colors)
+        panels = plot_tasks(below, experiment.tasks, merged, "eval", colors)
+        papers, papers_name = mark_papers_return(panels, experiment.tasks)
         drawn = list(dict.fromkeys(method for (_, method), group in merged.items() if group.runs))
         handles = [Line2D([], [], color=colors[method]) for method in drawn]
         if drawn:
-            names = [style.plain(method) for method in drawn]
-            figure.legend(handles, names, loc="outside lower center", ncols=len(drawn))
+            names = [*map(style.plain, drawn), papers_name]
+            figure.legend([*handles, papers], names, loc="outside lower center", ncols=len(names))
         figure.suptitle(
             style.plain(f"{experiment.title}\ncurves: mean, shaded: ± standard deviation over seeds"),
             fontsize=10,

@@ -14,7 +14,7 @@ from geoact.experiments.paper_numbers import paper_mean, paper_return, paper_vec
 from geoact.report import style
 from geoact.report.collect import SCORES, RunData, RunGroup
 from geoact.report.comparison import Groups, mean_std
-from geoact.report.curves import plot_tasks, shape_of_panels
+from geoact.report.curves import mark_papers_return, plot_tasks, shape_of_panels
 from geoact.report.tables import Table, Value
 
 MILESTONE = 60_000
@@ -125,12 +125,9 @@ def draw(stem: Path, experiment: Experiment, groups: Groups) -> list[Path]:
             1, 1, squeeze=False
         ).ravel()  # the legend stands below it, axis label and all
         panels = plot_tasks(inside, experiment.tasks, groups, "eval", colors)
-        for panel, task in zip(panels, experiment.tasks, strict=True):
-            if panel.lines:
-                panel.axhline(paper_mean(task.name), color="0.35", lw=1.0, ls="--")
-        handles = [Line2D([], [], color=colors[label]) for label in drawn]
-        handles.append(Line2D([], [], color="0.35", lw=1.0, ls="--"))
-        names = [style.plain(label) for label in drawn] + ["the paper's GAC in training, at its full length"]
+        papers, papers_name = mark_papers_return(panels, experiment.tasks)
+        handles = [*(Line2D([], [], color=colors[label]) for label in drawn), papers]
+        names = [*map(style.plain, drawn), papers_name]
         figure.legend(handles, names, loc="outside lower center", ncols=len(names))
         figure.suptitle(
             style.plain(f"{experiment.title}\ncurves: mean, shaded: ± standard deviation over seeds"),

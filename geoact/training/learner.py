@@ -66,7 +66,9 @@ class Core:
         self.config = dataclasses.replace(config, timesteps=timesteps, settings=settings)
         if settings != config.settings:
             state, metrics = self.update.state, self.update.metrics()
-            self.algorithm = algorithms.build(config.algorithm, settings, self.envs.obs_dim, self.envs.action_dim)
+            self.algorithm = algorithms.build(
+                config.algorithm, settings, self.envs.obs_dim, self.envs.action_dim
+            )
             self.update = CompiledUpdate(self.algorithm, state, config.seed)
             self.update.restore(state, metrics)
 

@@ -243,7 +243,12 @@ def test_learning_rates_fall_with_the_updates_made_each_at_its_own_speed(delay: 
 def test_learning_rates_cool_down_to_zero_at_the_end(halving: int | None, delay: int):
     """Over the last half of ten updates, each rate on top of how it falls anyway."""
     settings = SACConfig(
-        actor_lr=0.3, actor_lr_halving=halving, critic_lr=0.1, cool_down=0.5, policy_delay=delay, learning_starts=1
+        actor_lr=0.3,
+        actor_lr_halving=halving,
+        critic_lr=0.1,
+        cool_down=0.5,
+        policy_delay=delay,
+        learning_starts=1,
     ).resolve("Toy-v0", 2, 8 * 11)
     assert settings.planned_updates == 10
     for optimizer, first, falls, every in (
