@@ -148,7 +148,12 @@ def command(config: RunConfig, action_dim: int) -> str:
     words = ["geoact", "train", config.env, "--algorithm", config.algorithm]
     words += ["--timesteps", str(config.timesteps), "--seed", str(config.seed)]
     for name, value in differences(config, default).items():
-        if name in ("timesteps", "seed", "env_given"):
+        if name in (
+            "timesteps",
+            "seed",
+            "env_given",
+            "settings.planned_updates",
+        ):  # the last follows from the others
             continue
         group, dot, flag = name.removeprefix("settings.").replace("_", "-").rpartition(".")
         if isinstance(value, bool):
