@@ -71,11 +71,11 @@ def test_without_the_whole_nothing_is_drawn(tmp_path: Path) -> None:
 
 
 def test_a_variant_with_more_environments_has_only_runs_with_so_many(tmp_path: Path) -> None:
-    """Its settings are those of the whole."""
+    """But for its length its settings are those of the whole."""
     growing = EXPERIMENTS["growing"]
     task, wide = growing.tasks[0], growing.variants["environments-16"]
-    settings = wide.config().resolve(task.env, task.action_dim or 0, 320_000)
     for num_envs, timesteps in ((8, 320_000), (16, 537_600)):
+        settings = wide.config().resolve(task.env, task.action_dim or 0, timesteps, num_envs)
         config = RunConfig(task.env, "gac-fast", settings, timesteps=timesteps, num_envs=num_envs)
         run = runs.create_at(tmp_path / f"{num_envs}", config)
         (run.path / "metrics.jsonl").write_text(
