@@ -202,7 +202,8 @@ def _plot_scores(middle: "Axes", better: "Axes", merged: Groups, colors: dict[st
                 _point(better, found, -place + shift, marker, colors[label], both)
         for axis in (middle, better):
             axis.set_yticks([-i for i in range(len(scores))], [style.plain(label) for label in scores])
-        middle.plot([], [], marker, color="0.4", label=f"{KINDS[kind]}, {len(tasks)} tasks")
+        where = f"{len(tasks)} tasks" if len(tasks) > 1 else tasks[0]
+        middle.plot([], [], marker, color="0.4", label=f"{KINDS[kind]}, {where}")
     middle.set(
         title="interquartile mean, normalised", xlabel="0: worst run shown, 1: best", xlim=(-0.03, 1.03)
     )
