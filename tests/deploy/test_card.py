@@ -104,6 +104,7 @@ def test_the_command_trains_the_same_run(algorithm: str) -> None:
             default.critic, hidden_sizes=(512,), layer_norm=not default.critic.layer_norm
         )
         variants.append(dataclasses.replace(default, critic=critic))
+        variants.append(dataclasses.replace(default, cool_down=0.5))
     if isinstance(default, GACConfig):
         variants += [
             dataclasses.replace(default, exploration="entropy", slack=1),
@@ -122,6 +123,7 @@ def test_the_command_trains_the_same_run(algorithm: str) -> None:
         )
         words = card.command(config, 6).split()
         assert words[:3] == ["geoact", "train", "Walker2d-v5"]
+        assert "--planned-updates" not in words  # it follows from the length
         options = train.parse(words[2:])
         assert options.settings is not None
         assert options.settings.resolve("Walker2d-v5", 6, 240_000, 4) == resolved

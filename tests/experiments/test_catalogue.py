@@ -140,7 +140,7 @@ def test_the_recipe_under_sac_has_the_same_critic() -> None:
     assert {name: getattr(twin.config(), name) for name in FAST} == FAST
 
 
-def test_the_recipe_makes_as_many_updates_as_the_paper_in_a_tenth_of_its_length() -> None:
+def test_the_recipe_makes_a_tenth_of_the_papers_updates_and_in_the_evidence_as_many_as_gac() -> None:
     selection = Selection(tasks=("Hopper-v4",), algorithms=("gac-fast",), seeds="1")
     (_, (long,)), (_, (short,)) = (plan_sweep(name, selection) for name in ("fast", "evidence"))
     total, settings = long.config.vector_steps, long.config.settings
