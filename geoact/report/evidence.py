@@ -5,6 +5,7 @@ column. Each entry is `training / evaluation`, both means over seeds with their 
 is missing is named below the table.
 """
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,8 +38,9 @@ if TYPE_CHECKING:
 def make(experiment: Experiment, groups: Groups, skipped: list[str], out: Path) -> list[Path]:
     """Write the table, the statistics over tasks and the figures; the files written.
 
-    The statistics are of the methods that have finished all tasks; where others have finished some, those of all
-    methods over the tasks that they share stand in files named `_shared`.
+    The statistics are of the methods that have finished all tasks (while there are no two of them: half of the
+    tasks), over those that they share; where others have finished some, those of all methods stand in files named
+    `_shared`.
     """
     merged = by_method(experiment, groups)
     name, title = experiment.name, experiment.title
@@ -64,12 +66,13 @@ def by_method(experiment: Experiment, groups: Groups) -> dict[tuple[str, str], R
 
 
 def complete(experiment: Experiment, merged: Groups) -> dict[tuple[str, str], RunGroup]:
-    """The methods that have finished every task; all of them where fewer than two have."""
-    unfinished = {
-        method for (_, method), group in merged.items() if not all(group.scores(kind) for kind in KINDS)
-    }
-    whole = {key: group for key, group in merged.items() if key[1] not in unfinished}
-    return whole if len(whole) >= 2 * len(experiment.tasks) else dict(merged)
+    """The methods that have finished every task; where fewer than two have, half of the tasks; else all methods."""
+    finished = Counter(method for (_, method), group in merged.items() if all(map(group.scores, KINDS)))
+    for enough in (len(experiment.tasks), len(experiment.tasks) / 2):
+        methods = {method for method, tasks in finished.items() if tasks >= enough}
+        if len(methods) >= 2:
+            return {key: group for key, group in merged.items() if key[1] in methods}
+    return dict(merged)
 
 
 def entry(group: RunGroup | None) -> str:
