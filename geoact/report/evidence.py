@@ -34,6 +34,17 @@ from geoact.report.tables import Table, Value
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+INSIDE = {
+    "weight w": "policy/weight",
+    "kappa": "policy/kappa",
+    "clipped": "policy/clipped",
+    "learned scale": "policy/scale",
+    "entropy": "policy/entropy",
+    "alpha": "losses/alpha",
+    "value": "losses/qf_values",
+}
+"""What the table of what happens inside shows, by its columns."""
+
 
 def make(experiment: Experiment, groups: Groups, skipped: list[str], out: Path) -> list[Path]:
     """Write the table, the statistics over tasks and the figures; the files written.
@@ -45,6 +56,8 @@ def make(experiment: Experiment, groups: Groups, skipped: list[str], out: Path) 
     merged = by_method(experiment, groups)
     name, title = experiment.name, experiment.title
     paths = table(experiment, groups, skipped).write(out)
+    within = inside(experiment, groups)
+    paths += within.write(out) if within.rows else []
     whole = complete(experiment, merged)
     for suffix, members in (("", whole), ("_shared", {} if whole == merged else merged)):
         together = aggregate(name + suffix, title, members)
@@ -131,6 +144,28 @@ def notes(experiment: Experiment, groups: Groups, skipped: list[str]) -> list[st
             f"Missing ({number} of {planned} runs; geoact sweep {experiment.name} makes them): {listed}."
         )
     return lines + [f"Skipped {line}." for line in skipped]
+
+
+def inside(experiment: Experiment, groups: Groups) -> Table:
+    """What the policies and critics of the finished runs had come to, one row per task and variant."""
+    rows: list[list[Value]] = []
+    for (task, label), group in groups.items():
+        finished = [run for run in group.counted() if run.state == "finished"]
+        found: list[Value] = []
+        for metric in INSIDE.values():
+            values = [value for run in finished if (value := run.late_mean(metric)) is not None]
+            found.append(sum(values) / len(values) if values else None)
+        if any(value is not None for value in found):
+            rows.append([task, label, *found, len(finished)])
+    notes = [
+        "Means over the last tenth of each run and over seeds, by batches from replay. w: weight of the direction "
+        "against uniform noise. clipped: share of the action's coordinates beyond their limits. entropy: of the "
+        "direction (GAC), of the action (SAC). value: of the critics; in gac-fast and sac-fast in units of the "
+        "reward's scale."
+    ]
+    formats = dict.fromkeys(INSIDE, ".3g")
+    columns = ["task", "variant", *INSIDE, "runs"]
+    return Table(f"{experiment.name}_inside", f"{experiment.title}: inside", columns, rows, notes, formats)
 
 
 def missing_seeds(experiment: Experiment, group: RunGroup) -> list[str]:

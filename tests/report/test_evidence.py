@@ -80,6 +80,18 @@ def test_methods_are_compared_over_both_suites(folder: Path) -> None:
     assert {"evidence.png", "evidence.svg", "evidence.tex", "evidence_profiles_training.png"} <= names
 
 
+def test_what_happens_inside_is_the_mean_over_seeds_at_the_end(folder: Path) -> None:
+    found, _ = collect(folder / "runs")
+    groups = groups_of(EVIDENCE, found)
+    for run in groups["HalfCheetah-v4", "gac"].runs:
+        run.rows[-1]["policy/weight"] = 0.5 + run.config.seed / 100
+    evidence.inside(EVIDENCE, groups).write(folder)
+    rows = read_markdown(folder / "evidence_inside.md", key=2)
+    assert list(rows) == ["gac", "gac-scale"]  # the others logged nothing of it
+    assert rows["gac"]["weight w"] == "0.55" and rows["gac"]["runs"] == "2"
+    assert rows["gac-scale"]["kappa"] == "1" and rows["gac-scale"]["weight w"] == ""
+
+
 def test_without_runs_there_is_still_a_table_and_a_figure(tmp_path: Path) -> None:
     written = evidence.make(EVIDENCE, groups_of(EVIDENCE, []), [], tmp_path)
     assert {path.name for path in written} == {
