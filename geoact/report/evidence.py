@@ -150,15 +150,12 @@ def inside(experiment: Experiment, groups: Groups) -> Table:
     """What the policies and critics of the finished runs had come to, one row per task and variant."""
     rows: list[list[Value]] = []
     for (task, label), group in groups.items():
-        finished = [run for run in group.counted() if run.state == "finished"]
-        found: list[Value] = []
-        for metric in INSIDE.values():
-            values = [value for run in finished if (value := run.late_mean(metric)) is not None]
-            found.append(sum(values) / len(values) if values else None)
-        if any(value is not None for value in found):
-            rows.append([task, label, *found, len(finished)])
+        found = [group.at_end(metric) for metric in INSIDE.values()]
+        if any(found):
+            means = [float(f"{sum(values) / len(values):.3g}") if values else None for values in found]
+            rows.append([task, label, *means, max(map(len, found))])
     notes = [
-        "Means over the last tenth of each run and over seeds, by batches from replay. w: weight of the direction "
+        "At the end of each run, by a batch from replay; means over seeds. w: weight of the direction "
         "against uniform noise. clipped: share of the action's coordinates beyond their limits. entropy: of the "
         "direction (GAC), of the action (SAC). value: of the critics; in gac-fast and sac-fast in units of the "
         "reward's scale."
