@@ -1,11 +1,13 @@
 """The NumPy runtime: equal to the JAX policies, alone, quick, and strict about what it is given."""
 
 import dataclasses
+import functools
 import itertools
 import json
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
@@ -71,8 +73,7 @@ def test_baselines_equal_the_jax_policies(name: str, tmp_path: Path) -> None:
             one = policy.raw(obs[i], None if given is None else given[i])
             np.testing.assert_allclose(one, raw[i], rtol=1e-5, atol=1e-5)
     assert policy(obs[0], np.random.default_rng(0)).shape == (len(LOW),)
-    best = min(_burst(policy, obs[0], np.random.default_rng(0)) for _ in range(200))
-    assert best < 40e-6, f"{best * 1e6:.1f} microseconds"
+    assert _cost(policy, obs[0], np.random.default_rng(0)) < 15
 
 
 def test_published_form_by_hand() -> None:
@@ -243,14 +244,30 @@ def test_one_observation_is_quick(head: GeometricHead) -> None:
     policy = geometric(head, NetworkConfig(), 17, 6, gain=1.0)
     obs = np.random.default_rng(0).standard_normal(17)
     for rng in (None, np.random.default_rng(0)):
-        best = min(_burst(policy, obs, rng) for _ in range(200))
+        best = min(_burst(functools.partial(policy, obs, rng)) for _ in range(200))
         assert best < 40e-6, f"{best * 1e6:.1f} microseconds"
 
 
-def _burst(policy: Policy, obs: np.ndarray, rng: np.random.Generator | None, calls: int = 10) -> float:
+def _cost(policy: Policy, obs: np.ndarray, rng: np.random.Generator | None) -> float:
+    """How many times as long an action takes as the bare products of its network, in turns: 2 to 6 as it is written,
+    hundreds where something is compiled, copied or checked at every action."""
+    products = [
+        (np.ones(len(matrix), np.float32), matrix) for matrix in policy.tensors.values() if matrix.ndim == 2
+    ]
+
+    def bare() -> None:
+        for vector, matrix in products:
+            vector @ matrix  # pyright: ignore[reportUnusedExpression]
+
+    pairs = [(_burst(lambda: policy(obs, rng)), _burst(bare)) for _ in range(200)]
+    action, least = (min(times) for times in zip(*pairs))
+    return action / least
+
+
+def _burst(call: Callable[[], object], calls: int = 10) -> float:
     started = time.perf_counter()
     for _ in range(calls):
-        policy(obs, rng)
+        call()
     return (time.perf_counter() - started) / calls
 
 
