@@ -73,7 +73,7 @@ def test_baselines_equal_the_jax_policies(name: str, tmp_path: Path) -> None:
             one = policy.raw(obs[i], None if given is None else given[i])
             np.testing.assert_allclose(one, raw[i], rtol=1e-5, atol=1e-5)
     assert policy(obs[0], np.random.default_rng(0)).shape == (len(LOW),)
-    assert _cost(policy, obs[0], np.random.default_rng(0)) < 15
+    assert _cost(policy, obs[0], np.random.default_rng(0)) < 8
 
 
 def test_published_form_by_hand() -> None:
@@ -249,8 +249,10 @@ def test_one_observation_is_quick(head: GeometricHead) -> None:
 
 
 def _cost(policy: Policy, obs: np.ndarray, rng: np.random.Generator | None) -> float:
-    """How many times as long an action takes as the bare products of its network, in turns: 2 to 6 as it is written,
-    hundreds where something is compiled, copied or checked at every action."""
+    """How many times as long an action takes as the bare products of its network, in turns, on a busy machine, too.
+
+    The products take 3 to 5 microseconds on an idle core, so 8 times them is less than the 40 of the test above.
+    """
     products = [
         (np.ones(len(matrix), np.float32), matrix) for matrix in policy.tensors.values() if matrix.ndim == 2
     ]

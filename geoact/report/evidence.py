@@ -151,7 +151,7 @@ def inside(experiment: Experiment, groups: Groups) -> Table:
     rows: list[list[Value]] = []
     for (task, label), group in groups.items():
         found = [group.at_end(metric) for metric in INSIDE.values()]
-        if any(found):
+        if any(found):  # three digits: a summary, which keeps five, gives the same
             means = [float(f"{sum(values) / len(values):.3g}") if values else None for values in found]
             rows.append([task, label, *means, max(map(len, found))])
     notes = [

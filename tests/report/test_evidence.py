@@ -128,11 +128,11 @@ def test_a_method_that_lacks_a_task_does_not_take_it_from_the_others(
         tasks=EVIDENCE.tasks[:planned],
         variants={name: EVIDENCE.variants[name] for name in ("gac", "sac", "gac-entropy")},
     )
-    tmp_path = three_methods
-    found, _ = collect(tmp_path / "runs")
-    names = {path.name for path in evidence.make(small, groups_of(small, found), [], tmp_path / "out")}
+    out = three_methods / "out"
+    found, _ = collect(three_methods / "runs")
+    names = {path.name for path in evidence.make(small, groups_of(small, found), [], out)}
     assert {"evidence_aggregate.md", "evidence_shared_aggregate.md"} <= names
-    whole = (tmp_path / "out" / "evidence_aggregate.md").read_text()
+    whole = (out / "evidence_aggregate.md").read_text()
     assert "over 2 tasks" in whole and "gac-entropy" not in whole
-    both = (tmp_path / "out" / "evidence_shared_aggregate.md").read_text()
+    both = (out / "evidence_shared_aggregate.md").read_text()
     assert "over 1 task " in both and "No interval (training) of gac-entropy" in both
