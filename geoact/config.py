@@ -206,7 +206,10 @@ class GACConfig(OffPolicyConfig):
 
     kind: ClassVar[str] = "geometric"
     radius: float | None = None
-    """Length r of the action before clipping. Automatic: 1.0 for Ant, else 2.5, as in the paper."""
+    """Length r of the action before clipping. Automatic: by its rule."""
+    radius_rule: Literal["paper", "corners"] = "paper"
+    """An automatic radius. paper: 1.0 for Ant, else 2.5. corners: sqrt(2 d) for d action dimensions; the corners of the
+    box are sqrt(d) away, so that every action can be made, however many dimensions it has."""
     scale: Literal["fixed", "learned"] = "fixed"
     """fixed: one radius. learned: one radius per action dimension from its own head (GAC-Scale)."""
     scale_max: float = 3.5
@@ -244,6 +247,9 @@ class GACConfig(OffPolicyConfig):
     """Count the entropy from its target in the critics' bonus, which is then zero on average (exploration=entropy)."""
     critic_action: Literal["executed", "raw"] = "executed"
     """What replay and critic see: the clipped action that the environment got, or the one before clipping."""
+    clip_gradient: Literal["zero", "inward"] = "zero"
+    """What the policy learns from a coordinate that is clipped. zero: nothing, the derivative of clipping. inward: to
+    come back into the box, where the critic wants it there."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -286,7 +292,9 @@ class GACConfig(OffPolicyConfig):
         concentration = self.concentration
         if concentration == "auto":
             concentration = "free" if self.exploration == "entropy" else "softplus"
-        radius = self.radius if self.radius is not None else default_radius(env)
+        radius = self.radius
+        if radius is None:
+            radius = default_radius(env) if self.radius_rule == "paper" else math.sqrt(2.0 * action_dim)
         target = self.target_entropy
         if target is None:
             stretched = (action_dim + slack - 1) * math.log(radius) if self.entropy_of == "action" else 0.0
@@ -532,7 +540,13 @@ REGISTRY: dict[str, Entry] = {
     ),
     "gac-fast": Entry(
         GACConfig(
-            exploration="entropy", concentration="softplus", entropy_of="action", slack=1, radius=2.5, **FAST
+            exploration="entropy",
+            concentration="softplus",
+            entropy_of="action",
+            slack=1,
+            radius_rule="corners",
+            clip_gradient="inward",
+            **FAST,
         ),
         "geoact.algorithms.gac",
         "GAC",

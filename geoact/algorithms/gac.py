@@ -28,12 +28,35 @@ from geoact.networks import JAX, Tensors, init_policy
 from geoact.policies import GeometricOutput
 
 
+def clip_to_box(raw: Array) -> Array:
+    """The action that the environment gets.  # [batch, action_dim]"""
+    return jnp.clip(raw, -1.0, 1.0)
+
+
+@jax.custom_vjp
+def clip_inward(raw: Array) -> Array:
+    """The same, but a coordinate outside of the box learns from what would bring it back (not from what would not).
+
+    The derivative of clipping is zero out there: what has left the box learns nothing more, and stays.
+    """
+    return clip_to_box(raw)
+
+
+def _clip_backward(raw: Array, cotangent: Array) -> tuple[Array]:
+    # Descent moves against the cotangent: inward where both have the same sign.
+    return (jnp.where((jnp.abs(raw) <= 1.0) | (raw * cotangent > 0.0), cotangent, 0.0),)
+
+
+clip_inward.defvjp(lambda raw: (clip_to_box(raw), raw), _clip_backward)
+
+
 def build(config: GACConfig, obs_dim: int, action_dim: int) -> Algorithm:
     """GAC for a resolved configuration."""
     head = config.head()
     sphere_dim = action_dim + head.slack
     adam = soft.optimizers(config)
     offset = (config.target_entropy or 0.0) if config.center_entropy else 0.0
+    clip = clip_inward if config.clip_gradient == "inward" else clip_to_box
     if config.exploration == "entropy":
         sphere.entropy(jnp.zeros(1), sphere_dim)  # tabulate now, outside of any trace
 
@@ -65,7 +88,7 @@ def build(config: GACConfig, obs_dim: int, action_dim: int) -> Algorithm:
         outputs = policies.geometric_outputs(JAX, head, actor, policies.hidden(JAX, config.actor, actor, obs))
         noise = sphere.uniform(key, obs.shape[:-1], sphere_dim)
         raw = policies.geometric_action(JAX, head, outputs, noise, action_dim)
-        seen = jnp.clip(raw, -1.0, 1.0) if config.critic_action == "executed" else raw
+        seen = clip(raw) if config.critic_action == "executed" else raw
         return seen, raw, outputs
 
     def policy_metrics(

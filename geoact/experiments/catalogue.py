@@ -197,7 +197,7 @@ INGREDIENTS: dict[str, tuple[str, ...]] = {
     "short-replay": ("buffer_size",),
     "small-batch": ("batch_size",),
     "steadiness": ("actor_lr_halving", "critic_lr_halving", "cool_down", "policy_tau", "practice_share"),
-    "geometry": ("slack", "radius", "concentration", "entropy_of"),
+    "geometry": ("slack", "radius_rule", "clip_gradient", "concentration", "entropy_of"),
 }
 
 
@@ -363,6 +363,7 @@ EXPERIMENTS = {
             _tasks(REDUCED // 2, "HalfCheetah-v4", "Walker2d-v4", "Hopper-v4", "dm_control/quadruped-walk"),
             _recipe(),
             seeds=(0, 10),
+            evaluations=5,  # of ten episodes; twenty would make more steps than the training
             in_order=True,
         ),
         Experiment(

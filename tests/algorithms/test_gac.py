@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from geoact import environments, policies, sphere
-from geoact.algorithms.gac import build
+from geoact.algorithms.gac import build, clip_inward
 from geoact.algorithms.soft import SoftState
 from geoact.config import GACConfig, RunConfig
 from geoact.networks import JAX
@@ -65,6 +65,7 @@ def rows(key: int = 0, count: int = 32) -> np.ndarray:
         {"scale": "learned"},
         {"slack": 1, "exploration": "entropy"},
         {"critic_action": "raw"},
+        {"clip_gradient": "inward"},
         {"concentration": "published", "normalize_mixture": False},
     ],
 )
@@ -118,6 +119,27 @@ def test_losses_are_the_papers_equations(settings):
     before, after = (critic.members[0].layers[0].weight for critic in (state.critic, updated.critic))
     moved = np.abs(np.asarray(after - before))
     np.testing.assert_allclose(np.median(moved), config.critic_lr, rtol=1e-2)
+
+
+def test_what_is_clipped_learns_to_come_back_and_nothing_else():
+    """A clipped coordinate's gradient is that of the box's edge where descent leads inward, and zero otherwise."""
+    raw = jnp.array([-2.0, -1.0, -0.5, 0.5, 1.0, 2.0])
+    np.testing.assert_array_equal(clip_inward(raw), [-1, -1, -0.5, 0.5, 1, 1])
+    up, down = (jax.grad(lambda x, s=sign: jnp.sum(s * clip_inward(x)))(raw) for sign in (1.0, -1.0))
+    np.testing.assert_array_equal(up, [0, 1, 1, 1, 1, 1])  # descent lowers: from above it comes back
+    np.testing.assert_array_equal(down, [-1, -1, -1, -1, -1, 0])
+    # Half of the actions are clipped, so the two derivatives make two policies, and the same critics.
+    states = []
+    for gradient in ("zero", "inward"):
+        algorithm = build(resolved(clip_gradient=gradient), OBS, ACTION)
+        states.append(
+            jax.jit(algorithm.update)(
+                algorithm.init(jax.random.key(0)), jnp.asarray(rows()), jax.random.key(1)
+            )[0]
+        )
+    first, second = states
+    assert all(jax.tree.leaves(jax.tree.map(lambda a, b: bool((a == b).all()), first.critic, second.critic)))
+    assert not np.allclose(first.actor["direction.weight"], second.actor["direction.weight"])
 
 
 def test_alpha_falls_while_there_is_more_entropy_than_asked_for():
