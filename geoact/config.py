@@ -206,10 +206,7 @@ class GACConfig(OffPolicyConfig):
 
     kind: ClassVar[str] = "geometric"
     radius: float | None = None
-    """Length r of the action before clipping. Automatic: by its rule."""
-    radius_rule: Literal["paper", "corners"] = "paper"
-    """An automatic radius. paper: 1.0 for Ant, else 2.5. corners: sqrt(2 d) for d action dimensions; the corners of the
-    box are sqrt(d) away, so that every action can be made, however many dimensions it has."""
+    """Length r of the action before clipping. Automatic: 1.0 for Ant, else 2.5, as in the paper."""
     scale: Literal["fixed", "learned"] = "fixed"
     """fixed: one radius. learned: one radius per action dimension from its own head (GAC-Scale)."""
     scale_max: float = 3.5
@@ -292,9 +289,7 @@ class GACConfig(OffPolicyConfig):
         concentration = self.concentration
         if concentration == "auto":
             concentration = "free" if self.exploration == "entropy" else "softplus"
-        radius = self.radius
-        if radius is None:
-            radius = default_radius(env) if self.radius_rule == "paper" else math.sqrt(2.0 * action_dim)
+        radius = self.radius if self.radius is not None else default_radius(env)
         target = self.target_entropy
         if target is None:
             stretched = (action_dim + slack - 1) * math.log(radius) if self.entropy_of == "action" else 0.0
@@ -540,13 +535,7 @@ REGISTRY: dict[str, Entry] = {
     ),
     "gac-fast": Entry(
         GACConfig(
-            exploration="entropy",
-            concentration="softplus",
-            entropy_of="action",
-            slack=1,
-            radius_rule="corners",
-            clip_gradient="inward",
-            **FAST,
+            exploration="entropy", concentration="softplus", entropy_of="action", slack=1, radius=2.5, **FAST
         ),
         "geoact.algorithms.gac",
         "GAC",

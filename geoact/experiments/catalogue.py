@@ -197,7 +197,7 @@ INGREDIENTS: dict[str, tuple[str, ...]] = {
     "short-replay": ("buffer_size",),
     "small-batch": ("batch_size",),
     "steadiness": ("actor_lr_halving", "critic_lr_halving", "cool_down", "policy_tau", "practice_share"),
-    "geometry": ("slack", "radius_rule", "clip_gradient", "concentration", "entropy_of"),
+    "geometry": ("slack", "radius", "concentration", "entropy_of"),
 }
 
 
