@@ -49,17 +49,15 @@ INSIDE = {
 def make(experiment: Experiment, groups: Groups, skipped: list[str], out: Path) -> list[Path]:
     """Write the table, the statistics over tasks and the figures; the files written.
 
-    The statistics are of the methods that have finished all tasks (while there are no two of them: half of the
-    tasks), over those that they share; where others have finished some, those of all methods stand in files named
-    `_shared`.
+    The statistics are of the methods that have finished all tasks; where others have finished half of them (or, while
+    there are none, some), theirs are beside it in files named `_shared`, over the tasks that they share.
     """
     merged = by_method(experiment, groups)
     name, title = experiment.name, experiment.title
     paths = table(experiment, groups, skipped).write(out)
     within = inside(experiment, groups)
     paths += within.write(out) if within.rows else []
-    whole = complete(experiment, merged)
-    for suffix, members in (("", whole), ("_shared", {} if whole == merged else merged)):
+    for suffix, members in zip(("", "_shared"), comparable(experiment, merged)):
         together = aggregate(name + suffix, title, members)
         if together is not None:
             paths += together.write(out)
@@ -78,14 +76,18 @@ def by_method(experiment: Experiment, groups: Groups) -> dict[tuple[str, str], R
     return merged
 
 
-def complete(experiment: Experiment, merged: Groups) -> dict[tuple[str, str], RunGroup]:
-    """The methods that have finished every task; where fewer than two have, half of the tasks; else all methods."""
+def comparable(experiment: Experiment, merged: Groups) -> list[dict[tuple[str, str], RunGroup]]:
+    """What can be compared: the methods that have finished every task, half of the tasks, any.
+
+    Only sets of two or more, and that have more in them than the one before.
+    """
     finished = Counter(method for (_, method), group in merged.items() if all(map(group.scores, KINDS)))
-    for enough in (len(experiment.tasks), len(experiment.tasks) / 2):
-        methods = {method for method, tasks in finished.items() if tasks >= enough}
-        if len(methods) >= 2:
-            return {key: group for key, group in merged.items() if key[1] in methods}
-    return dict(merged)
+    sets: list[set[str]] = []
+    for enough in (len(experiment.tasks), len(experiment.tasks) / 2, 0):
+        methods = {method for _, method in merged if finished[method] >= enough}
+        if len(methods) >= 2 and methods not in sets:
+            sets.append(methods)
+    return [{key: group for key, group in merged.items() if key[1] in methods} for methods in sets]
 
 
 def entry(group: RunGroup | None) -> str:
@@ -193,7 +195,7 @@ def draw(stem: Path, experiment: Experiment, merged: Groups) -> list[Path]:
         figure = style.new_figure(11.6, 3.4 + 2.1 * down)
         above, below = figure.subfigures(2, 1, squeeze=False, height_ratios=[3.2, 2.1 * down]).ravel()
         middle, better, profile = above.subplots(1, 3)
-        whole = complete(experiment, merged)
+        whole = next(iter(comparable(experiment, merged)), merged)
         _plot_scores(middle, better, whole, colors)
         shown, scores = shared(whole, "eval")
         if shown:

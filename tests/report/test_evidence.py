@@ -122,11 +122,12 @@ def three_methods(tmp_path: Path) -> Path:
 def test_a_method_that_lacks_a_task_does_not_take_it_from_the_others(
     three_methods: Path, planned: int
 ) -> None:
-    """Neither from those that have finished all tasks nor, before there are such, from those with half of them."""
+    """Neither from those that have finished all tasks nor, before there are such, from those with half of them; and one
+    without a run takes nothing from anyone."""
     small = dataclasses.replace(
         EVIDENCE,
         tasks=EVIDENCE.tasks[:planned],
-        variants={name: EVIDENCE.variants[name] for name in ("gac", "sac", "gac-entropy")},
+        variants={name: EVIDENCE.variants[name] for name in ("gac", "sac", "gac-entropy", "ppo")},
     )
     out = three_methods / "out"
     found, _ = collect(three_methods / "runs")
