@@ -137,3 +137,6 @@ def test_a_method_that_lacks_a_task_does_not_take_it_from_the_others(
     assert "over 2 tasks" in whole and "gac-entropy" not in whole
     both = (out / "evidence_shared_aggregate.md").read_text()
     assert "over 1 task " in both and "No interval (training) of gac-entropy" in both
+    # The figure shows as many methods as share half of the tasks.
+    shown = evidence.most_methods(small, evidence.by_method(small, groups_of(small, found)))
+    assert {method for _, method in shown} == {"gac", "sac"} | ({"gac-entropy"} if planned == 2 else set())
