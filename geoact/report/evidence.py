@@ -83,7 +83,7 @@ def comparable(experiment: Experiment, merged: Groups) -> list[dict[tuple[str, s
     """
     finished = Counter(method for (_, method), group in merged.items() if all(map(group.scores, KINDS)))
     sets: list[set[str]] = []
-    for enough in (len(experiment.tasks), len(experiment.tasks) / 2, 0):
+    for enough in (len(experiment.tasks), len(experiment.tasks) / 2, 1):
         methods = {method for _, method in merged if finished[method] >= enough}
         if len(methods) >= 2 and methods not in sets:
             sets.append(methods)
