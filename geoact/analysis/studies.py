@@ -32,6 +32,7 @@ STUDIES: dict[str, Study] = {
     ),
     "scales": Study("the learned scale over given runs, or directories of them", reads_runs=True),
     "stability": Study("four forms of kappa, trained briefly (minutes)"),
+    "chance": Study("what random actions earn on the paper's tasks, the zero of normalised scores (minutes)"),
 }
 
 

@@ -8,12 +8,13 @@ import functools
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from geoact import statistics
 from geoact.errors import InputError
+from geoact.experiments.reference import reference
 from geoact.report import style
 from geoact.report.collect import SCORES, RunData, RunGroup, Score, collect, group
 from geoact.report.curves import RETURNS, draw_curves
@@ -117,15 +118,36 @@ def shared(groups: Groups, kind: Score) -> tuple[list[str], TaskScores]:
     return [], {}
 
 
-def normalised(scores: TaskScores, tasks: list[str]) -> TaskScores:
-    """Every task's scores on [0, 1]: 0 is the worst run shown, 1 the best."""
-    result: TaskScores = {label: {} for label in scores}
-    for task in tasks:
-        everything = [score for members in scores.values() for score in members[task]]
-        low, high = min(everything), max(everything)
-        for label, members in scores.items():
-            result[label][task] = [(s - low) / (high - low) if high > low else 0.5 for s in members[task]]
-    return result
+class Scale(NamedTuple):
+    """What the ends of normalised scores are."""
+
+    zero: str
+    one: str
+    ends: dict[str, tuple[float, float]]
+    """Task -> the returns that are 0 and 1."""
+
+    def __str__(self) -> str:
+        return f"0: {self.zero}, 1: {self.one}"
+
+    def apply(self, scores: TaskScores) -> TaskScores:
+        """Normalised scores; 0.5 where a task's ends are the same."""
+
+        def normalise(score: float, low: float, high: float) -> float:
+            return (score - low) / (high - low) if high > low else 0.5
+
+        return {
+            label: {task: [normalise(s, *self.ends[task]) for s in seeds] for task, seeds in members.items()}
+            for label, members in scores.items()
+        }
+
+
+def scale_of(scores: TaskScores, tasks: list[str]) -> Scale:
+    """From random actions to the paper's GAC where all tasks are the paper's; else from the worst run to the best."""
+    known = {task: ends for task in tasks if (ends := reference(task)) is not None}
+    if len(known) == len(tasks):
+        return Scale("random actions", "the paper's GAC", known)
+    every = {task: [score for members in scores.values() for score in members[task]] for task in tasks}
+    return Scale("worst run shown", "best", {task: (min(each), max(each)) for task, each in every.items()})
 
 
 def enough_seeds(members: Mapping[str, Sequence[float]]) -> bool:
@@ -137,13 +159,14 @@ def aggregate(name: str, title: str, groups: Groups) -> Table | None:
     """The variants against each other over the tasks they share; None where nothing is shared."""
     rows: list[list[Value]] = []
     notes: list[str] = []
-    first = ""
+    first, scale = "", None
     for kind, word in KINDS.items():
         tasks, scores = shared(groups, kind)
         if not tasks:
             continue
         first = next(iter(scores))
-        rows += _aggregate_rows(word, scores, normalised(scores, tasks))
+        scale = scale_of(scores, tasks)
+        rows += _aggregate_rows(word, scores, scale.apply(scores))
         plural = "s" * (len(tasks) > 1)
         notes.append(
             f"{word.capitalize()}: over {len(tasks)} task{plural} that all of these have finished with equal budgets: "
@@ -155,7 +178,7 @@ def aggregate(name: str, title: str, groups: Groups) -> Table | None:
     if not rows:
         return None
     notes.append(
-        "Normalised per task: 0 is the worst run shown here, 1 the best. IQM: interquartile mean over runs and tasks. "
+        f"Normalised per task ({scale}). IQM: interquartile mean over runs and tasks. "
         f"P: probability that a run of {first} has the higher score than one of this variant on the same task, "
         "averaged over tasks. Stratified bootstrap, 10,000 replicas."
     )
@@ -208,16 +231,18 @@ def draw_profiles(stem: Path, title: str, groups: Groups, kind: Score) -> list[P
     with style.drawing():
         figure = style.new_figure(5.2, 3.4)
         axis = figure.subplots()
-        plot_profiles(axis, normalised(scores, tasks))
+        plot_profiles(axis, scores, scale_of(scores, tasks))
         plural = "s" * (len(tasks) > 1)
         axis.set_title(style.plain(f"{title}: {len(tasks)} task{plural}, {KINDS[kind]}"))
         axis.legend()
         return style.save_figure(figure, stem)
 
 
-def plot_profiles(axis: "Axes", scaled: TaskScores) -> None:
+def plot_profiles(axis: "Axes", scores: TaskScores, scale: Scale) -> None:
     """One curve per variant, with its interval where there are seeds enough."""
-    levels = np.linspace(0, 1, 101)
+    scaled = scale.apply(scores)
+    best = max(score for members in scaled.values() for seeds in members.values() for score in seeds)
+    levels = np.linspace(0, max(1.0, best), 101)
     profile = functools.partial(statistics.performance_profile, thresholds=levels)
     colors = style.colors_of(scaled)
     for label, members in scaled.items():
@@ -227,7 +252,7 @@ def plot_profiles(axis: "Axes", scaled: TaskScores) -> None:
         if enough_seeds(members):
             axis.fill_between(levels, found.low, found.high, color=colors[label], alpha=0.15, lw=0)
     axis.set(
-        xlabel="normalised score (0: worst run shown, 1: best)",
+        xlabel=f"normalised score\n{scale}",
         ylabel="fraction of runs above",
         ylim=(-0.02, 1.02),
     )

@@ -24,8 +24,8 @@ from geoact.report.comparison import (
     draw_profiles,
     enough_seeds,
     mean_std,
-    normalised,
     plot_profiles,
+    scale_of,
     shared,
 )
 from geoact.report.curves import mark_papers_return, plot_tasks, shape_of_panels
@@ -206,7 +206,7 @@ def draw(stem: Path, experiment: Experiment, merged: Groups) -> list[Path]:
         _plot_scores(middle, better, whole, colors)
         shown, scores = shared(whole, "eval")
         if shown:
-            plot_profiles(profile, normalised(scores, shown))
+            plot_profiles(profile, scores, scale_of(scores, shown))
         profile.set_title("performance profile, evaluation")
         panels = plot_tasks(below, experiment.tasks, merged, "eval", colors)
         papers, papers_name = mark_papers_return(panels, experiment.tasks)
@@ -224,14 +224,15 @@ def draw(stem: Path, experiment: Experiment, merged: Groups) -> list[Path]:
 
 def _plot_scores(middle: "Axes", better: "Axes", merged: Groups, colors: dict[str, str]) -> None:
     """Interquartile mean of the normalised scores, and the probability of improvement over the first method."""
-    first = ""
+    first, scale = "", None
     looks: dict[Score, tuple[str, float]] = {"training": ("o", 0.14), "eval": ("s", -0.14)}
     for kind, (marker, shift) in looks.items():
         tasks, scores = shared(merged, kind)
         if not tasks:
             continue
         first = next(iter(scores))
-        scaled = normalised(scores, tasks)
+        scale = scale_of(scores, tasks)
+        scaled = scale.apply(scores)
         for place, label in enumerate(scores):
             enough = enough_seeds(scores[label])
             found = statistics.bootstrap_interval(
@@ -248,9 +249,9 @@ def _plot_scores(middle: "Axes", better: "Axes", merged: Groups, colors: dict[st
             axis.set_yticks([-i for i in range(len(scores))], [style.plain(label) for label in scores])
         where = f"{len(tasks)} tasks" if len(tasks) > 1 else tasks[0]
         middle.plot([], [], marker, color="0.4", label=f"{KINDS[kind]}, {where}")
-    middle.set(
-        title="interquartile mean, normalised", xlabel="0: worst run shown, 1: best", xlim=(-0.03, 1.03)
-    )
+    middle.set(title="interquartile mean, normalised", xlabel=str(scale or ""))
+    middle.axvline(0.0, color="0.4", lw=0.8)
+    middle.axvline(1.0, color="0.4", lw=0.8)
     better.set(title=style.plain(f"probability that {first or 'the first'} is better"), xlim=(-0.03, 1.03))
     better.axvline(0.5, color="0.4", lw=0.8)
     if first:

@@ -8,6 +8,7 @@ from geoact import cli
 from geoact.config import GACConfig
 from geoact.errors import InputError
 from geoact.experiments.catalogue import EXPERIMENTS
+from geoact.experiments.reference import reference
 from geoact.report import comparison
 from geoact.report.collect import collect, group, groups_of
 from tests.report.test_collect import make_run
@@ -31,11 +32,26 @@ def test_aggregate_by_hand(folder: Path) -> None:
         ["evaluation", "r=2.5"],
         ["evaluation", "r=1.5"],
     ]
-    # 50 is the worst run, 300 the best: (100-50)/250 and (300-50)/250 give 0.2 and 1, (50, 70) give 0 and 0.08
-    assert [row[2] for row in table.rows[2:]] == [pytest.approx(0.6), pytest.approx(0.04)]
+    # On the paper's tasks the ends are random actions and the paper's GAC; the interquartile mean of two is their mean.
+    ends = reference("HalfCheetah-v4")
+    assert ends is not None
+    low, high = ends
+    expected = [(mean - low) / (high - low) for mean in (40.0, 40.0, 200.0, 60.0)]
+    assert [row[2] for row in table.rows] == pytest.approx(expected)
+    assert "0: random actions, 1: the paper's GAC" in table.notes[-1]
     assert table.rows[3][4] == 1.0  # both runs of the first beat both of the second
-    assert [row[2] for row in table.rows[:2]] == [0.5, 0.5]  # all training returns are equal
-    assert table.rows[1][4] == 0.5
+    assert table.rows[1][4] == 0.5  # all training returns are equal
+
+
+def test_other_tasks_are_normalised_by_the_runs_themselves() -> None:
+    scores = {"a": {"Mine-v0": [100.0, 300.0]}, "b": {"Mine-v0": [50.0, 70.0]}}
+    scale = comparison.scale_of(scores, ["Mine-v0"])
+    assert str(scale) == "0: worst run shown, 1: best"
+    assert scale.apply(scores) == {"a": {"Mine-v0": [0.2, 1.0]}, "b": {"Mine-v0": [0.0, 0.08]}}
+    same = {"a": {"Mine-v0": [7.0]}, "b": {"Mine-v0": [7.0]}}
+    assert comparison.scale_of(same, ["Mine-v0"]).apply(same)["a"]["Mine-v0"] == [0.5]
+    mixed = {"a": {"Mine-v0": [1.0, 2.0], "Hopper-v4": [0.0, 10.0]}}
+    assert comparison.scale_of(mixed, ["Mine-v0", "Hopper-v4"]).ends["Hopper-v4"] == (0.0, 10.0)
 
 
 def test_unequal_budgets_are_never_compared(tmp_path: Path) -> None:
