@@ -223,6 +223,32 @@ def _aggregate_rows(word: str, scores: TaskScores, scaled: TaskScores) -> list[l
     return rows
 
 
+def pairs(name: str, title: str, groups: Groups) -> Table | None:
+    """How likely a run of each variant beats one of each other; None where nothing is shared."""
+    found = {word: shared(groups, kind) for kind, word in KINDS.items()}
+    labels = list(dict.fromkeys(label for _, scores in found.values() for label in scores))
+
+    def odds(scores: TaskScores, label: str, other: str) -> float | None:
+        if label == other or other not in scores:
+            return None
+        return float(statistics.probability_of_improvement(scores[label], scores[other]))
+
+    rows: list[list[Value]] = [
+        [word, label, *(odds(scores, label, other) for other in labels), len(tasks)]
+        for word, (tasks, scores) in found.items()
+        for label in scores
+    ]
+    notes = [
+        "Probability that a run of the row's variant has the higher score than one of the column's on the same task, "
+        "averaged over the tasks that all of these have finished with equal budgets; a tie counts half."
+    ]
+    columns = ["score", "variant", *labels, "tasks"]
+    table = Table(
+        f"{name}_pairs", f"{title}: which beats which", columns, rows, notes, dict.fromkeys(labels, ".2f")
+    )
+    return table if rows else None
+
+
 def draw_profiles(stem: Path, title: str, groups: Groups, kind: Score) -> list[Path]:
     """Performance profiles: the fraction of runs above each normalised score."""
     tasks, scores = shared(groups, kind)

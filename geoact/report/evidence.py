@@ -24,6 +24,7 @@ from geoact.report.comparison import (
     draw_profiles,
     enough_seeds,
     mean_std,
+    pairs,
     plot_profiles,
     scale_of,
     shared,
@@ -59,8 +60,9 @@ def make(experiment: Experiment, groups: Groups, skipped: list[str], out: Path) 
     paths += within.write(out) if within.rows else []
     for suffix, members in zip(("", "_shared"), comparable(experiment, merged)):
         together = aggregate(name + suffix, title, members)
-        if together is not None:
-            paths += together.write(out)
+        against = pairs(name + suffix, title, members)
+        if together is not None and against is not None:
+            paths += together.write(out) + against.write(out)
             for kind, word in KINDS.items():
                 paths += draw_profiles(out / f"{name}{suffix}_profiles_{word}", title, members, kind)
     return paths + draw(out / name, experiment, merged)

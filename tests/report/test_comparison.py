@@ -43,6 +43,19 @@ def test_aggregate_by_hand(folder: Path) -> None:
     assert table.rows[1][4] == 0.5  # all training returns are equal
 
 
+def test_which_beats_which_by_hand(folder: Path) -> None:
+    make_run(folder / "runs", "wide0", GACConfig(radius=3.5), score=200.0)
+    table = comparison.pairs("t", "T", groups_of(EXPERIMENTS["table3"], collect(folder / "runs")[0]))
+    assert table is not None and table.columns == ["score", "variant", "r=2.5", "r=3.5", "r=1.5", "tasks"]
+    odds = {row[1]: row[2:] for row in table.rows if row[0] == "evaluation"}
+    assert odds == {  # 100 and 300 against 200 and against 50 and 70
+        "r=2.5": [None, 0.5, 1.0, 1],
+        "r=3.5": [0.5, None, 1.0, 1],
+        "r=1.5": [0.0, 0.0, None, 1],
+    }
+    assert comparison.pairs("t", "T", {}) is None
+
+
 def test_other_tasks_are_normalised_by_the_runs_themselves() -> None:
     scores = {"a": {"Mine-v0": [100.0, 300.0]}, "b": {"Mine-v0": [50.0, 70.0]}}
     scale = comparison.scale_of(scores, ["Mine-v0"])
