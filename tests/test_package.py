@@ -15,7 +15,8 @@ import pytest
 import geoact
 
 ROOT = Path(__file__).parents[1]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT = SETTINGS["project"]
 SMALL = ("--timesteps", "200", "--num-envs", "2", "--evaluations", "1", "--eval-episodes", "1")
 
 
@@ -24,6 +25,13 @@ def test_versions_agree():
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert f"version: {geoact.__version__}\n" in citation
     assert f"## {geoact.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_every_file_beside_the_modules_goes_into_the_wheel():
+    package = ROOT / "geoact"
+    named = SETTINGS["tool"]["setuptools"]["package-data"]["geoact"]
+    held = {path for pattern in named for path in package.glob(pattern)}
+    assert {p for p in package.rglob("*") if p.is_file() and p.suffix not in (".py", ".pyc")} <= held
 
 
 def test_the_extra_all_has_what_a_user_can_ask_for():
