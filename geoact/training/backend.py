@@ -21,9 +21,6 @@ def set_threads(threads: int) -> None:
         flags = os.environ.get("XLA_FLAGS", "")
         if "xla_cpu_multi_thread_eigen" not in flags:
             os.environ["XLA_FLAGS"] = f"{flags} --xla_cpu_multi_thread_eigen=false".strip()
-    if len(available_cores()) == 1:
-        # On a single core nothing can run beside the update: another thread for it only costs the change.
-        os.environ.setdefault("JAX_CPU_ENABLE_ASYNC_DISPATCH", "0")
 
 
 def cache_folder() -> Path:
@@ -32,10 +29,16 @@ def cache_folder() -> Path:
     return Path(os.environ.get("GEOACT_CACHE") or Path(base) / "geoact") / "xla"
 
 
-def use_compilation_cache() -> None:
-    """Keep compiled programs on disk, so that the second start is immediate."""
+def set_up_jax() -> None:
+    """Keep compiled programs on disk, so that the second start is immediate; on a single core compute in turn.
+
+    On a single core nothing can run beside the update: another thread for it only costs the change. JAX reads this
+    setting when it first computes, and from no environment variable.
+    """
     import jax
 
+    if len(available_cores()) == 1:
+        jax.config.update("jax_cpu_enable_async_dispatch", False)
     folder = cache_folder()
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -57,7 +57,7 @@ class Session:
         automatic choice made; it is locked for as long as the session lives. Without it nothing is written.
         """
         with contextlib.ExitStack() as opened:  # whatever fails below closes what is already open
-            backend.use_compilation_cache()
+            backend.set_up_jax()
             envs = _environments(config, factory)
             opened.callback(envs.close)
             settings = config.settings.resolve(config.env, envs.action_dim, config.timesteps, config.num_envs)
