@@ -46,6 +46,12 @@ def test_tables_that_share_runs_with_the_evidence(name: str, tmp_path: Path) -> 
     )
 
 
+@pytest.mark.parametrize("name", ["table1", "table2"])
+def test_the_papers_first_tables_come_from_the_evidence(name: str, tmp_path: Path) -> None:
+    written = reproduce(name, RESULTS / "evidence", tmp_path).written
+    same(RESULTS / name, tmp_path, [path.name for path in written if path.suffix in (".md", ".csv")])
+
+
 def table_of(page: str, heading: str) -> list[list[str]]:
     """The rows of a table on a page, without what is bold in them."""
     lines = (RESULTS.parent / page).read_text().splitlines()
