@@ -11,9 +11,9 @@ QUICK_COMPILE := --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitter
 
 .PHONY: train test test-slow test-package reliability test-peers bench docs check format lock clean
 
-train: $(VENV)/.ready  ## train GAC on HalfCheetah-v5 for 240,000 transitions, evaluate it, draw its curve
+train: $(VENV)/.ready  ## train gac-fast on HalfCheetah-v5 for 240,000 transitions, evaluate it, draw its curve
 	@$(BIN)/geoact train HalfCheetah-v5 --timesteps 240000 --runs-dir runs
-	@run=$$(ls -td runs/HalfCheetah-v5__gac__s0__*/ | head -1) && run=$${run%/} && \
+	@run=$$(ls -td runs/HalfCheetah-v5__gac-fast__s0__*/ | head -1) && run=$${run%/} && \
 	 $(BIN)/geoact evaluate $$run && \
 	 $(BIN)/geoact plot $$run --out $$run/curve.png && \
 	 echo "policy: $$run/policy" && \

@@ -2,7 +2,7 @@
 
     import geoact
 
-    agent = geoact.GAC("HalfCheetah-v5", seed=0).learn(240_000, progress_bar=True)
+    agent = geoact.GACFast("HalfCheetah-v5", seed=0).learn(240_000, progress_bar=True)
     action, _ = agent.predict(observation)
     agent.save("cheetah")
     agent = geoact.load("cheetah")
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
     # For editors. Every algorithm of the registry has its class, listed here or not.
     GAC: type[Agent]
+    GACFast: type[Agent]
     SAC: type[Agent]
+    SACFast: type[Agent]
     TD3: type[Agent]
     PPO: type[Agent]
 
@@ -37,12 +39,14 @@ __all__ = [
     "CriticConfig",
     "FileFormatError",
     "GACConfig",
+    "GACFast",
     "InputError",
     "NetworkConfig",
     "PPOConfig",
     "Progress",
     "RunOptions",
     "SACConfig",
+    "SACFast",
     "SaveBest",
     "StopAtReturn",
     "StopWithoutImprovement",

@@ -16,7 +16,7 @@ import gymnasium as gym
 import numpy as np
 
 from geoact import environments, runtime
-from geoact.config import REGISTRY, AlgorithmConfig, RunConfig, RunOptions, entry, option_values
+from geoact.config import REGISTRY, AlgorithmConfig, RunConfig, RunOptions, entry, family, option_values
 from geoact.environments import EnvFactory
 from geoact.errors import InputError
 from geoact.runtime import Policy
@@ -353,7 +353,7 @@ def agent_class(name: str) -> type[Agent]:
 
 
 def _first_of(name: str) -> str:
-    """The algorithm that a class of agents is named after; its variants come behind it in the registry."""
+    """The algorithm that a class of agents is named after: the first of those that share its name."""
     for algorithm, found in REGISTRY.items():
         if found.agent == name:
             return algorithm
@@ -364,8 +364,8 @@ def _first_of(name: str) -> str:
 def _agent_class(algorithm: str) -> type[Agent]:
     found = entry(algorithm)
     namespace = {"algorithm": algorithm, "__doc__": f"{found.title}.", "__module__": "geoact"}
-    # A variant of an algorithm is an agent of that algorithm too: gac-scale's is a geoact.GAC.
-    first = _first_of(found.agent)
+    # A variant of an algorithm is an agent of that algorithm too: gac-scale's and gac-fast's are geoact.GACs.
+    first = family(algorithm)[0]
     base = Agent if first == algorithm else _agent_class(first)
     return cast(type[Agent], type(found.agent, (base,), namespace))
 

@@ -382,6 +382,9 @@ def test_a_variant_is_an_agent_of_its_algorithm(tmp_path):
     assert isinstance(loaded, geoact.GAC) and loaded.algorithm == "gac-scale"
     assert geoact.GAC(COUNTER).algorithm == "gac"
     assert not isinstance(loaded, geoact.SAC)
+    fast = geoact.GACFast(COUNTER)
+    assert isinstance(fast, geoact.GAC) and fast.algorithm == "gac-fast"
+    assert issubclass(geoact.SACFast, geoact.SAC) and not issubclass(geoact.SACFast, geoact.GAC)
 
 
 def test_everything_can_be_chosen_in_python(tmp_path):

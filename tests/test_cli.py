@@ -175,7 +175,7 @@ def test_a_free_kappa_diverges_and_says_so(capsys, tmp_path):
     """The paper's rule to the letter: -kappa is a bonus without bound (docs/theory.md)."""
     rates = ["--actor-lr", "0.03", "--critic-lr", "0.03", "--log-points", "200", "--evaluations", "0"]
     arguments = [*QUICK, "--timesteps", "20000", "--concentration", "free", *rates, "--threads", "1"]
-    code = main(["train", "tests.probes:Endless-v0", *arguments, "--runs-dir", str(tmp_path)])
+    code = main(["train", "tests.probes:Endless-v0", "--algorithm", "gac", *arguments, "--runs-dir", str(tmp_path)])
     output = capsys.readouterr()
     assert "known to diverge" in output.out
     assert code == 1
@@ -188,7 +188,7 @@ def test_a_run_directory_holds_what_it_should(trained):
     assert run.status() == {"state": "finished", "timesteps": 64, "total": 64}
     config = run.config()
     assert (config.env, config.algorithm, config.settings.actor.hidden_sizes) == (
-        *("tests.probes:Reach-v0", "gac"),
+        *("tests.probes:Reach-v0", "gac-fast"),
         (8, 8),
     )
     rows = run.metrics()
@@ -232,7 +232,8 @@ def test_list_and_plot(trained, capsys):
 
 
 def test_pendulum_says_why_slack_is_used(tmp_path, capfd):
-    assert main(["train", "Pendulum-v1", *QUICK, "--threads", "1", "--runs-dir", str(tmp_path)]) == 0
+    arguments = ["--algorithm", "gac", *QUICK, "--threads", "1", "--runs-dir", str(tmp_path)]
+    assert main(["train", "Pendulum-v1", *arguments]) == 0
     out, err = capfd.readouterr()
     assert "slack 1 is used" in out
     assert out.strip().splitlines()[-1].startswith(f"run: {tmp_path}")

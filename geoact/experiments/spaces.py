@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from geoact.checks import changed, fits
-from geoact.config import REGISTRY, AlgorithmConfig, defaults, entry
+from geoact.config import AlgorithmConfig, defaults, entry, family
 from geoact.errors import InputError
 from geoact.experiments import toml_file
 from geoact.experiments.toml_file import TomlFile
@@ -57,8 +57,7 @@ def of(algorithm: str, path: Path | None = None) -> Space:
             entry(name)
         except InputError as error:
             raise file.refuse((name,), str(error)) from None
-    relatives = (name for name, found in REGISTRY.items() if found.agent == entry(algorithm).agent)
-    table = next((name for name in (algorithm, *relatives) if name in file.data), None)
+    table = next((name for name in (algorithm, *family(algorithm)) if name in file.data), None)
     if table is None or not isinstance(file.data[table], dict) or not file.data[table]:
         raise InputError(
             f"{file.path}: there is nothing to try for {algorithm}: it needs a table [{algorithm}]"

@@ -81,7 +81,7 @@ def test_settings_have_no_prefix_and_groups_have_theirs(nested):
 
 def test_an_option_of_another_algorithm_is_named(nested, capsys):
     assert main(["train", "Pendulum-v1", "--group.layer-norm"]) == 2
-    assert capsys.readouterr().err == "geoact: --group.layer-norm is an option of nested; this is gac\n"
+    assert capsys.readouterr().err == "geoact: --group.layer-norm is an option of nested; this is gac-fast\n"
     assert main(["train", "Pendulum-v1", "--algorithm=nested", "--no-normalize-mixture"]) == 2
     assert (
         "--no-normalize-mixture is an option of gac, gac-scale, gac-fast; this is nested"

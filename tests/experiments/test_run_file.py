@@ -5,7 +5,8 @@ import json
 
 import pytest
 
-from geoact.config import REGISTRY, CriticConfig, GACConfig, RunConfig, RunOptions
+from geoact.checks import changed
+from geoact.config import REGISTRY, GACConfig, RunConfig, RunOptions, defaults
 from geoact.errors import InputError
 from geoact.experiments import run_file
 
@@ -24,8 +25,9 @@ def test_what_is_left_out_has_its_default(tmp_path):
     path = tmp_path / "run.toml"
     path.write_text("seed = 5\n[settings]\nradius = 2\n[settings.critic]\nhidden_sizes = [32, 16]\n")
     found = run_file.read(path)
-    assert (found.env, found.algorithm, found.options) == (None, "gac", RunOptions(seed=5))
-    assert found.settings == GACConfig(radius=2.0, critic=CriticConfig(hidden_sizes=(32, 16)))
+    assert (found.env, found.algorithm, found.options) == (None, "gac-fast", RunOptions(seed=5))
+    given = {"radius": 2.0, "critic": {"hidden_sizes": (32, 16)}}
+    assert found.settings == changed(defaults("gac-fast"), given, "gac-fast")
     with pytest.raises(InputError, match="names no environment"):
         found.config()
 
