@@ -175,7 +175,9 @@ def test_a_free_kappa_diverges_and_says_so(capsys, tmp_path):
     """The paper's rule to the letter: -kappa is a bonus without bound (docs/theory.md)."""
     rates = ["--actor-lr", "0.03", "--critic-lr", "0.03", "--log-points", "200", "--evaluations", "0"]
     arguments = [*QUICK, "--timesteps", "20000", "--concentration", "free", *rates, "--threads", "1"]
-    code = main(["train", "tests.probes:Endless-v0", "--algorithm", "gac", *arguments, "--runs-dir", str(tmp_path)])
+    code = main(
+        ["train", "tests.probes:Endless-v0", "--algorithm", "gac", *arguments, "--runs-dir", str(tmp_path)]
+    )
     output = capsys.readouterr()
     assert "known to diverge" in output.out
     assert code == 1
