@@ -38,7 +38,7 @@ def test_all_tasks(tmp_path: Path) -> None:
     same(folder, tmp_path, [path.name for path in written if path.suffix in (".md", ".csv")])
 
 
-@pytest.mark.parametrize("name", ["table3", "tableA2", "weight"])
+@pytest.mark.parametrize("name", ["table3", "tableA2", "weight", "long"])
 def test_tables_that_share_runs_with_the_evidence(name: str, tmp_path: Path) -> None:
     reproduce(name, RESULTS, tmp_path)
     same(
