@@ -140,11 +140,11 @@ def test_the_recipe_under_sac_has_the_same_critic() -> None:
     assert {name: getattr(twin.config(), name) for name in FAST} == FAST
 
 
-def test_the_recipe_makes_a_tenth_of_the_papers_updates_and_in_the_evidence_as_many_as_gac() -> None:
+def test_the_recipe_makes_60_000_updates_and_in_the_evidence_as_many_as_gac() -> None:
     selection = Selection(tasks=("Hopper-v4",), algorithms=("gac-fast",), seeds="1")
     (_, (long,)), (_, (short,)) = (plan_sweep(name, selection) for name in ("fast", "evidence"))
     total, settings = long.config.vector_steps, long.config.settings
-    assert isinstance(settings, OffPolicyConfig) and settings.planned_updates == 100_000
+    assert isinstance(settings, OffPolicyConfig) and settings.planned_updates == MILESTONE
     assert due(settings.warm_up(total) + MILESTONE, long.config.evaluations, total)
     gac = defaults("gac").resolve("Hopper-v4", 3, short.config.timesteps)
     assert isinstance(gac, OffPolicyConfig) and isinstance(short.config.settings, OffPolicyConfig)

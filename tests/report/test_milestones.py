@@ -14,7 +14,8 @@ from tests.report.test_paper_tables import read_markdown
 
 FAST = EXPERIMENTS["fast"]
 HOPPER = next(task for task in FAST.tasks if task.name == "Hopper-v4")
-"""The paper's GAC has 1,952 there."""
+"""The paper's GAC has 1,952 there, and our aim is 2,000."""
+UPDATES = milestones.MILESTONE
 
 
 def fast_run(
@@ -28,7 +29,7 @@ def fast_run(
     rows = []
     for number, value in enumerate(evaluations, 1):
         share = number / len(evaluations)
-        row = {"step": round(total * share), "updates": round(100_000 * share), "time/elapsed": 360 * share}
+        row = {"step": round(total * share), "updates": round(UPDATES * share), "time/elapsed": 360 * share}
         rows.append(
             row | {"eval/return_mean": value, "charts/episodic_return": training, "charts/episodes": 8}
         )
@@ -54,15 +55,16 @@ def test_the_table_by_hand(folder: Path) -> None:
     assert ours == [
         "Hopper-v4",
         "gac-fast",
-        "105,000",
-        "2,500 ± 707",  # of 3,000 and 2,000
+        "65,000",
+        "3,500 ± 141",  # its end
+        "2,000 reached",
         "1,950 ± 71",
         "3,500 ± 141 (n=2)",
         "1,952 ± 285 (1,000,000)",
         "evaluation",  # in training it is two below
-        "60,000",  # 1,750 at 40,000
+        "36,000",  # 1,750 at 24,000
         "0.10",  # six minutes
-        "0.95",  # for a million vector steps instead of 105,000
+        "1.54",  # for a million vector steps instead of 65,000
     ]
     assert twin[:4] == ["Hopper-v4", "sac-fast", "", "no runs"]
     assert set(read_markdown(folder / "fast.md")) == {task.name for task in FAST.tasks}
@@ -73,4 +75,31 @@ def test_what_is_never_reached_is_said(tmp_path: Path) -> None:
     row = milestones.row(
         "Hopper-v4", "gac-fast", groups_of(FAST, collect(tmp_path / "runs")[0])["Hopper-v4", "gac-fast"]
     )
-    assert row[3] == "" and row[-4:-2] == ["neither", "never"]
+    assert row[3:5] == ["20.00", "2,000 missed"] and row[-4:-2] == ["neither", "never"]
+
+
+@pytest.mark.parametrize(
+    ("updates", "shown"),
+    [
+        ([59_000, 61_000], 59_000.0),
+        ([58_999, 61_001], None),
+        ([59_100, 60_200], 60_200.0),
+        ([60_000], 60_000.0),
+    ],
+)
+def test_the_evaluation_nearest_to_the_milestone(
+    tmp_path: Path, updates: list[int], shown: float | None
+) -> None:
+    run = tmp_path / "run"
+    fast_run(run, HOPPER, 0, [float(n) for n in updates], 5.0)
+    lines = [json.loads(line) for line in (run / "0" / "metrics.jsonl").read_text().splitlines()]
+    rows = [line | {"updates": n} for line, n in zip(lines, updates)]
+    (run / "0" / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (found,) = collect(run)[0]
+    assert milestones.at_milestone(found) == shown
+
+
+def test_an_aim_is_said_where_nothing_has_run_yet() -> None:
+    assert milestones.against_aim("Ant-v4", []) == "3,000"
+    assert milestones.against_aim("walker-run", [700.0]) == ""
+    assert milestones.against_aim("Ant-v4", [2_900.0, 3_100.0]) == "3,000 reached"

@@ -193,7 +193,7 @@ def learned(folder: Path, timesteps: int) -> Path:
 
 @pytest.mark.parametrize(("total", "part"), [(160, 80), (104, 80)])
 def test_the_beginning_of_a_run_is_the_shorter_run(total: int, part: int, tmp_path: Path) -> None:
-    """Also where the one is 1.3 times as long as the other, as the runs to 100,000 updates are."""
+    """Also where the one is 1.3 times as long as the other."""
     long, short = (learned(tmp_path / str(length), length) for length in (total, part))
     done = summaries.summarize(tmp_path / f"{total}", tmp_path / "from-long", timesteps=part)
     summaries.summarize(tmp_path / f"{part}", tmp_path / "from-short", timesteps=part)
