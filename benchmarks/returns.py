@@ -13,8 +13,10 @@ libraries do unless told otherwise.
 """
 
 import argparse
+import contextlib
 import json
 import math
+import platform
 import statistics
 import time
 from dataclasses import dataclass
@@ -166,14 +168,19 @@ def table(folder: Path) -> Table | None:
     rows: list[list[Value]] = []
     for env, thresholds in THRESHOLDS.items():
         for threshold in thresholds:
-            cells: list[Value] = []
-            for contestant in names:
-                mine = [f for f in files if (f["contestant"], f["env"]) == (contestant, env)]
-                cells.append(cell([minutes_to(f, threshold) for f in mine]))
-            rows.append([env, threshold, *cells])
+            times = {
+                name: [minutes_to(f, threshold) for f in files if (f["contestant"], f["env"]) == (name, env)]
+                for name in names
+            }
+            rows.append([env, threshold, *map(cell, times.values()), ratio(times)])
     seeds = ", ".join(map(str, sorted({f["seed"] for f in files})))
-    note = f"Minutes of training on one core, mean over the seeds {seeds}; given up after {LIMIT:g}."
-    return Table(["task", "return", *(PEERS.get(name, name) for name in names)], rows, note)
+    machines = " and ".join(sorted({f["machine"] for f in files}))
+    note = (
+        f"Minutes of training on one core, mean over the seeds {seeds}; given up after {LIMIT:g}. Last: how many times "
+        f"as long as {OURS[0]} the fastest of the peers takes. Measured on {machines}."
+    )
+    columns = ["task", "return", *(PEERS.get(name, name) for name in names), "fastest peer"]
+    return Table(columns, rows, note)
 
 
 def cell(times: list[float]) -> str:
@@ -184,6 +191,30 @@ def cell(times: list[float]) -> str:
         return f"{statistics.mean(times):.1f}" + ("" if len(times) > 1 else " (one seed)")
     reached = sum(math.isfinite(t) for t in times)
     return f"> {LIMIT:g} ({reached} of {len(times)} seeds)"
+
+
+def ratio(times: dict[str, list[float]]) -> str:
+    """Times as long that the fastest peer takes: at least that where it was given up, nothing where we were."""
+    ours = times.get(OURS[0], [])
+    peers = [found for name, found in times.items() if name in PEERS and found]
+    if not ours or math.inf in ours or not peers:
+        return ""
+    fastest = min(peers, key=at_least)
+    return f"{'> ' if math.inf in fastest else ''}{at_least(fastest) / statistics.mean(ours):.1f}"
+
+
+def at_least(times: list[float]) -> float:
+    """The mean over seeds, what was given up counted as the limit."""
+    return statistics.mean(min(time, LIMIT) for time in times)
+
+
+def machine() -> str:
+    """The processor's name, where the system tells it: minutes are of a machine."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
 
 
 def main() -> None:
@@ -203,6 +234,7 @@ def main() -> None:
         "contestant": training.contestant,
         "env": training.env,
         "seed": training.seed,
+        "machine": machine(),
         "versions": {name: version(name) for name in packages},
         "evaluations": watch.seen,
     }

@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import json
+import math
 import time
 from pathlib import Path
 from typing import Any
@@ -182,7 +183,8 @@ def test_the_baselines_table_is_made_of_the_committed_runs_and_stands_on_the_pag
 
 
 def write_training(folder: Path, contestant: str, seed: int, evaluations: list[list[float]]) -> None:
-    record = {"contestant": contestant, "env": "Hopper-v4", "seed": seed, "evaluations": evaluations}
+    record = {"contestant": contestant, "env": "Hopper-v4", "seed": seed, "machine": "a slow one"}
+    record |= {"evaluations": evaluations}
     (folder / f"{contestant}__Hopper-v4__s{seed}.json").write_text(json.dumps(record))
 
 
@@ -194,11 +196,23 @@ def test_minutes_to_a_return_are_those_of_the_first_evaluation_that_passes_it(tm
     write_training(tmp_path, "gac-fast", 10, [[1.5, 8_000, 999.0], [4.0, 16_000, 2_600.0]])
     write_training(tmp_path, "sbx-sac", 0, [[5.0, 8_000, 1_200.0]])
     found = returns.table(tmp_path)
-    assert found is not None and found.columns == ["task", "return", "gac-fast", "SBX SAC"]
+    assert found is not None and found.columns == ["task", "return", "gac-fast", "SBX SAC", "fastest peer"]
     rows = {row[1]: row[2:] for row in found.rows if row[0] == "Hopper-v4"}
-    assert rows[1_000] == ["3.0", "5.0 (one seed)"]
-    assert rows[2_500] == ["> 10 (1 of 2 seeds)", "> 10 (0 of 1 seeds)"]
-    assert all(row[2:] == ["", ""] for row in found.rows if row[0] != "Hopper-v4")
+    assert rows[1_000] == ["3.0", "5.0 (one seed)", "1.7"]
+    assert rows[2_500] == ["> 10 (1 of 2 seeds)", "> 10 (0 of 1 seeds)", ""]
+    assert all(row[2:] == ["", "", ""] for row in found.rows if row[0] != "Hopper-v4")
+    assert "a slow one" in found.note
+
+
+def test_the_fastest_peer_is_the_one_with_the_least_mean_given_up_counted_as_the_limit():
+    ours, never = {"gac-fast": [2.0, 3.0], "sac": [1.0, 1.0]}, math.inf
+    assert returns.ratio(ours | {"sbx-sac": [6.0, 9.0], "sb3-sac": [2.0, never]}) == "> 2.4"
+    assert returns.ratio(ours | {"sbx-sac": [4.0, 6.0], "sb3-sac": [9.0, never]}) == "2.0"
+    assert returns.ratio(ours) == "" and returns.ratio({"gac-fast": [2.0, never], "sbx-sac": [3.0]}) == ""
+
+
+def test_the_record_of_a_training_names_its_machine():
+    assert returns.machine()
 
 
 def test_a_training_ends_at_its_last_threshold_or_at_the_limit():

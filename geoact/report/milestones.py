@@ -1,8 +1,8 @@
 """Long runs beside the paper's: what a recipe has on its way and at its end, and when it passes the paper's return.
 
 The paper's number is GAC's training return after a million updates. Beside it stand the same quantity at the end of our
-runs, deterministic evaluations (at the end, after `MILESTONE` updates with what we aim at there, the first that passes the
-paper's), and the core hours that a run took, with those that the paper's length would take at the same speed.
+runs, deterministic evaluations (at the end, after `MILESTONE` updates with what we aim at there, the first that passes
+the paper's), and the core hours that a run took, with those that the paper's length would take at the same speed.
 """
 
 from pathlib import Path
