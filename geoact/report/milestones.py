@@ -19,8 +19,8 @@ from geoact.report.tables import Table, Value
 
 MILESTONE = 60_000
 """Updates, on the way or at the end."""
-NEAR = 1_000
-"""Updates that the evaluation shown there may be away from it; evaluations fall on whole vector steps."""
+NEAR = 3_000
+"""Updates that the evaluation shown there may be away from it; summaries of long runs hold every second or third."""
 AIMS = {
     "HalfCheetah-v4": 8_000,
     "Walker2d-v4": 4_500,
@@ -131,7 +131,8 @@ def table(experiment: Experiment, groups: Groups, skipped: list[str]) -> Table:
     budgets = sorted({group.budget for group in groups.values() if group.budget})
     notes = [
         f"Training: {SCORES['training']}. Evaluation: {experiment.eval_episodes} deterministic episodes. Mean ± sample "
-        f"standard deviation over n seeds ({seeds} here); compared with the paper's is the mean over seeds.",
+        f"standard deviation over n seeds ({seeds} here); compared with the paper's is the mean over seeds. "
+        f"After {MILESTONE:,} updates: the nearest evaluation, at most {NEAR:,} away, and what we aim at there.",
         "The paper's number is a training return, after as many updates as vector steps. "
         + "; ".join(
             f"Ours: {total:,} transitions, {-(-total // envs):,} vector steps" for total, envs in budgets
