@@ -27,6 +27,7 @@ STUDIES: dict[str, Study] = {
     "sampling": Study("time per sample against von Mises-Fisher and tanh-Gaussian"),
     "cost": Study("time per action and per update, and numbers of parameters"),
     "saturation": Study("coordinates without gradient, of given runs or policies", reads_runs=True),
+    "length": Study("how long actions are, of given runs or policies", reads_runs=True),
     "kappa": Study(
         "the concentration over states and over training, of given runs or policies", reads_runs=True
     ),

@@ -18,12 +18,13 @@ class Analyze:
     study: Positional[str]
     """concentration: how kappa concentrates the actions. entropy: the exact entropy and what stands in for it.
     sampling: time per sample beside von Mises-Fisher and tanh-Gaussian. cost: time per action and per update, and the
-    number of parameters. saturation: gradients lost at the action limits, of given policies. kappa: the concentration
-    over states and over training, of given runs or policies. scales: the learned scale over given runs. stability: four
-    forms of kappa, trained briefly (minutes). chance: what random actions earn on the paper's tasks (minutes)."""
+    number of parameters. saturation: gradients lost at the action limits, of given policies. length: how long
+    actions are, of given policies. kappa: the concentration over states and over training, of given runs or policies.
+    scales: the learned scale over given runs. stability: four forms of kappa, trained briefly (minutes). chance: what
+    random actions earn on the paper's tasks (minutes)."""
     runs: Runs = ()
-    """For saturation, runs or policies; for scales, runs or directories of them; for kappa, all of these, and the
-    paper's published .pt files. Names in --runs-dir work, too."""
+    """For saturation and length, runs or policies; for scales, runs or directories of them; for kappa, all of these,
+    and the paper's published .pt files. Names in --runs-dir work, too."""
     _: KW_ONLY
     out: Path = Path("analysis")
     """Folder to write into."""
