@@ -28,7 +28,8 @@ AIMS = {
     "Ant-v4": 3_000,
     "quadruped-walk": 800,
 }
-"""The evaluation that `AIMING` is to have by then, set before its runs; missed or not, the table says it."""
+"""The evaluation that `AIMING` is to end with in so many updates, set before its runs; missed or not, the table says
+it. Of a longer run, which has not cooled down by then, nothing is asked."""
 AIMING = "gac-fast"
 
 
@@ -50,6 +51,11 @@ def at_milestone(run: RunData) -> float | None:
         if abs(n - MILESTONE) <= NEAR
     }
     return near[min(near)] if near else None
+
+
+def ends_there(runs: list[RunData]) -> bool:
+    """Whether the last evaluation of these runs is the one at `MILESTONE`."""
+    return all(abs(max(evaluations(run), default=0) - MILESTONE) <= NEAR for run in runs)
 
 
 def against_aim(task: str, midway: list[float]) -> str:
@@ -82,7 +88,7 @@ def row(task: str, label: str, group: RunGroup) -> list[Value]:
         label,
         group.vector_steps,
         mean_std(midway, seeds=False) if midway else "",
-        against_aim(task, midway) if label == AIMING else "",
+        against_aim(task, midway) if label == AIMING and ends_there(runs) else "",
         mean_std(training, seeds=False) if training else "",
         mean_std(final) if final else "",
         paper_return(task),

@@ -1,5 +1,6 @@
 """Long runs beside the paper's number, with returns made by hand."""
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -97,6 +98,14 @@ def test_the_evaluation_nearest_to_the_milestone(
     (run / "0" / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (found,) = collect(run)[0]
     assert milestones.at_milestone(found) == shown
+
+
+def test_of_a_longer_run_nothing_is_asked_on_its_way(tmp_path: Path) -> None:
+    fast_run(tmp_path / "runs", HOPPER, 0, [10.0, 20.0, 30.0], 5.0)
+    (found,) = collect(tmp_path / "runs")[0]
+    assert milestones.ends_there([found])
+    longer = [row | {"updates": 2 * row["updates"]} for row in found.rows]
+    assert not milestones.ends_there([dataclasses.replace(found, rows=longer)])
 
 
 def test_an_aim_is_said_where_nothing_has_run_yet() -> None:
