@@ -92,9 +92,17 @@ def comparable(experiment: Experiment, merged: Groups) -> list[dict[tuple[str, s
     return [{key: group for key, group in merged.items() if key[1] in methods} for methods in sets]
 
 
-def most_methods(experiment: Experiment, merged: Groups) -> Groups:
-    """The set with most methods that still share half of the tasks; without one, what is comparable at all."""
+def headline(experiment: Experiment, merged: Groups) -> Groups:
+    """What the figure compares: the methods with all tasks, once they are half of all methods.
+
+    Before, the set with most methods that still share half of the tasks; without one, what is comparable at all.
+    """
     sets = comparable(experiment, merged)
+    tasks, methods = ({key[part] for key in merged} for part in (0, 1))
+    for members in sets[:1]:
+        of_all = len(shared(members, "eval")[0]) == len(tasks)
+        if of_all and 2 * len({method for _, method in members}) >= len(methods):
+            return members
     wide = [members for members in sets if 2 * len(shared(members, "eval")[0]) >= len(experiment.tasks)]
     return (wide[-1:] or sets[:1] or [merged])[0]
 
@@ -204,7 +212,7 @@ def draw(stem: Path, experiment: Experiment, merged: Groups) -> list[Path]:
         figure = style.new_figure(11.6, 3.4 + 2.1 * down)
         above, below = figure.subfigures(2, 1, squeeze=False, height_ratios=[3.2, 2.1 * down]).ravel()
         middle, better, profile = above.subplots(1, 3)
-        whole = most_methods(experiment, merged)
+        whole = headline(experiment, merged)
         _plot_scores(middle, better, whole, colors)
         shown, scores = shared(whole, "eval")
         if shown:
@@ -255,6 +263,7 @@ def _plot_scores(middle: "Axes", better: "Axes", merged: Groups, colors: dict[st
     middle.axvline(0.0, color="0.4", lw=0.8)
     middle.axvline(1.0, color="0.4", lw=0.8)
     better.set(title=style.plain(f"probability that {first or 'the first'} is better"), xlim=(-0.03, 1.03))
+    better.set_ylim(middle.get_ylim())  # the same rows, though the first method is not compared with itself
     better.axvline(0.5, color="0.4", lw=0.8)
     if first:
         middle.legend(loc="best")

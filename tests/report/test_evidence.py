@@ -137,6 +137,23 @@ def test_a_method_that_lacks_a_task_does_not_take_it_from_the_others(
     assert "over 2 tasks" in whole and "gac-entropy" not in whole
     both = (out / "evidence_shared_aggregate.md").read_text()
     assert "over 1 task " in both and "No interval (training) of gac-entropy" in both
-    # The figure shows as many methods as share half of the tasks.
-    shown = evidence.most_methods(small, evidence.by_method(small, groups_of(small, found)))
-    assert {method for _, method in shown} == {"gac", "sac"} | ({"gac-entropy"} if planned == 2 else set())
+
+
+@pytest.mark.parametrize(
+    ("planned", "others", "shown"),
+    [
+        (2, (), {"gac", "sac"}),  # two of four methods have all tasks
+        (2, ("td3",), {"gac", "sac", "gac-entropy"}),  # two of five; these three share half of the tasks
+        (4, (), {"gac", "sac"}),  # none has all tasks; these two share half of them
+    ],
+)
+def test_the_figure_is_of_all_tasks_once_half_of_the_methods_have_them(
+    three_methods: Path, planned: int, others: tuple[str, ...], shown: set[str]
+) -> None:
+    names = ("gac", "sac", "gac-entropy", "ppo", *others)
+    small = dataclasses.replace(
+        EVIDENCE, tasks=EVIDENCE.tasks[:planned], variants={name: EVIDENCE.variants[name] for name in names}
+    )
+    found, _ = collect(three_methods / "runs")
+    members = evidence.headline(small, evidence.by_method(small, groups_of(small, found)))
+    assert {method for _, method in members} == shown
