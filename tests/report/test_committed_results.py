@@ -27,6 +27,11 @@ def test_halfcheetah(tmp_path: Path) -> None:
     same(RESULTS / "halfcheetah", tmp_path, ["comparison_details.md", "comparison_details.csv"])
 
 
+def test_radius(tmp_path: Path) -> None:
+    compare_runs([RESULTS / "radius", *sorted((RESULTS / "evidence").glob("Ant-v4__gac__*"))], tmp_path)
+    same(RESULTS / "radius", tmp_path, ["comparison_details.md", "comparison_details.csv"])
+
+
 def test_scales(tmp_path: Path) -> None:
     scales.run(tmp_path, [RESULTS / "walker-walk"])
     same(RESULTS / "analysis", tmp_path, ["scales.md", "scales.csv"])
