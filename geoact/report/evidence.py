@@ -98,12 +98,11 @@ def headline(experiment: Experiment, merged: Groups) -> Groups:
     Before, the set with most methods that still share half of the tasks; without one, what is comparable at all.
     """
     sets = comparable(experiment, merged)
-    tasks, methods = ({key[part] for key in merged} for part in (0, 1))
-    for members in sets[:1]:
-        of_all = len(shared(members, "eval")[0]) == len(tasks)
-        if of_all and 2 * len({method for _, method in members}) >= len(methods):
-            return members
     wide = [members for members in sets if 2 * len(shared(members, "eval")[0]) >= len(experiment.tasks)]
+    if wide and len(shared(wide[0], "eval")[0]) == len(experiment.tasks):
+        complete, methods = ({method for _, method in members} for members in (wide[0], merged))
+        if 2 * len(complete) >= len(methods):
+            return wide[0]
     return (wide[-1:] or sets[:1] or [merged])[0]
 
 
