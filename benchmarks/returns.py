@@ -4,8 +4,9 @@
     python -m benchmarks.returns CONTESTANT ENV SEED --out FOLDER      one training, in a process of its own
 
 Everyone has eight environments, one core and one thread, and is evaluated after every 16,000 transitions over ten
-deterministic episodes, whose time does not count; compiling does. A training ends when the last threshold is passed,
-or after `LIMIT` minutes.
+deterministic episodes, whose time does not count; compiling does. A training ends when the last threshold is passed.
+It is given up after `PATIENCE` times as long as gac-fast took there with the same seed: then it is known to be so many
+times slower, and how many more is not worth the hours. Where gac-fast did not get there, everyone has `LIMIT` minutes.
 
 geoact's algorithms come by their names, with their default settings. The peers have their own defaults: SAC of
 Stable-Baselines3, and SAC, TQC and CrossQ of SBX, with one gradient update per vector step, which is what both
@@ -14,6 +15,7 @@ libraries do unless told otherwise.
 
 import argparse
 import contextlib
+import dataclasses
 import json
 import math
 import platform
@@ -46,8 +48,10 @@ SEEDS = (0, 10)
 ENVIRONMENTS = 8
 EVERY = 16_000
 """Transitions between evaluations."""
+PATIENCE = 3.0
+"""Times as long as gac-fast took to the last threshold, after which the others are given up."""
 LIMIT = 10.0
-"""Minutes of training after which it is given up."""
+"""Minutes of training after which gac-fast is given up, and everyone where it was."""
 PACKAGES = ("geoact", "jax", "gymnasium", "mujoco", "numpy")
 
 
@@ -68,20 +72,28 @@ class Training:
 
 
 def trainings() -> list[Training]:
-    """All of them, the tasks in turn, so that a part of it compares everyone somewhere."""
-    return [Training(c, env, seed) for seed in SEEDS for env in THRESHOLDS for c in (*OURS, *PEERS)]
+    """All of them, task after task, gac-fast first: a part of it compares everyone somewhere, with every seed."""
+    return [Training(c, env, seed) for env in THRESHOLDS for c in (*OURS, *PEERS) for seed in SEEDS]
 
 
 class Watch:
     """Collects evaluations as (minutes of training, transitions, mean return), and says when it is enough."""
 
-    def __init__(self, last: float):
-        self.last = last
+    def __init__(self, training: Training, folder: Path):
+        self.last = THRESHOLDS[training.env][-1]
+        self.first = folder / f"{dataclasses.replace(training, contestant=OURS[0]).name}.json"
         self.seen: list[tuple[float, int, float]] = []
+
+    def limit(self) -> float:
+        """Minutes after which it is given up; gac-fast's may still be on its way, so one looks each time."""
+        if not self.first.exists():
+            return LIMIT
+        reached = minutes_to(json.loads(self.first.read_text()), self.last)
+        return PATIENCE * reached if math.isfinite(reached) else LIMIT
 
     def goes_on(self, seconds: float, transitions: int, mean: float) -> bool:
         self.seen.append((round(seconds / 60.0, 3), transitions, round(mean, 1)))
-        return mean < self.last and seconds < 60.0 * LIMIT
+        return mean < self.last and seconds < 60.0 * self.limit()
 
 
 def train_ours(training: Training, watch: Watch) -> None:
@@ -151,6 +163,19 @@ def minutes_to(found: dict[str, Any], threshold: float) -> float:
     return next((m for m, _, mean in found["evaluations"] if mean >= threshold), math.inf)
 
 
+class Time(NamedTuple):
+    """Minutes to a return, of one seed: reached, or not by then."""
+
+    minutes: float
+    reached: bool
+
+
+def time_to(found: dict[str, Any], threshold: float) -> Time:
+    """When it was reached, or when it was given up."""
+    minutes = minutes_to(found, threshold)
+    return Time(minutes, True) if math.isfinite(minutes) else Time(found["evaluations"][-1][0], False)
+
+
 class Table(NamedTuple):
     """What report.py writes."""
 
@@ -169,43 +194,48 @@ def table(folder: Path) -> Table | None:
     for env, thresholds in THRESHOLDS.items():
         for threshold in thresholds:
             times = {
-                name: [minutes_to(f, threshold) for f in files if (f["contestant"], f["env"]) == (name, env)]
+                name: [time_to(f, threshold) for f in files if (f["contestant"], f["env"]) == (name, env)]
                 for name in names
             }
             rows.append([env, threshold, *map(cell, times.values()), ratio(times)])
     seeds = ", ".join(map(str, sorted({f["seed"] for f in files})))
     machines = " and ".join(sorted({f["machine"] for f in files}))
     note = (
-        f"Minutes of training on one core, mean over the seeds {seeds}; given up after {LIMIT:g}. Last: how many times "
-        f"as long as {OURS[0]} the fastest of the peers takes. Measured on {machines}."
+        f"Minutes of training on one core, mean over the seeds {seeds} (in brackets: from the fastest to the slowest); "
+        f"with >: given up after {PATIENCE:g} times the minutes that {OURS[0]} took to the higher return with the same "
+        f"seed, or {LIMIT:g} where it did not get there. Last: how many times as long as {OURS[0]} the fastest of the "
+        f"peers takes. Measured on {machines}."
     )
     columns = ["task", "return", *(PEERS.get(name, name) for name in names), "fastest peer"]
     return Table(columns, rows, note)
 
 
-def cell(times: list[float]) -> str:
+def cell(times: list[Time]) -> str:
     """Minutes of all seeds in one cell."""
     if not times:
         return ""
-    if math.inf not in times:
-        return f"{statistics.mean(times):.1f}" + ("" if len(times) > 1 else " (one seed)")
-    reached = sum(math.isfinite(t) for t in times)
-    return f"> {LIMIT:g} ({reached} of {len(times)} seeds)"
+    reached = sum(time.reached for time in times)
+    if reached < len(times):
+        return f"> {mean_minutes(times):.1f} ({reached} of {len(times)} seeds)"
+    minutes = [time.minutes for time in times]
+    spread = f"{min(minutes):.1f} to {max(minutes):.1f}" if len(times) > 1 else "one seed"
+    return f"{mean_minutes(times):.1f} ({spread})"
 
 
-def ratio(times: dict[str, list[float]]) -> str:
+def ratio(times: dict[str, list[Time]]) -> str:
     """Times as long that the fastest peer takes: at least that where it was given up, nothing where we were."""
     ours = times.get(OURS[0], [])
     peers = [found for name, found in times.items() if name in PEERS and found]
-    if not ours or math.inf in ours or not peers:
+    if not ours or not all(time.reached for time in ours) or not peers:
         return ""
-    fastest = min(peers, key=at_least)
-    return f"{'> ' if math.inf in fastest else ''}{at_least(fastest) / statistics.mean(ours):.1f}"
+    fastest = min(peers, key=mean_minutes)
+    more = "" if all(time.reached for time in fastest) else "> "
+    return f"{more}{mean_minutes(fastest) / mean_minutes(ours):.1f}"
 
 
-def at_least(times: list[float]) -> float:
-    """The mean over seeds, what was given up counted as the limit."""
-    return statistics.mean(min(time, LIMIT) for time in times)
+def mean_minutes(times: list[Time]) -> float:
+    """The mean over seeds; with one that was given up it is more than that."""
+    return statistics.mean(time.minutes for time in times)
 
 
 def machine() -> str:
@@ -225,7 +255,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
     training = Training(args.contestant, args.env, args.seed)
-    watch = Watch(THRESHOLDS[training.env][-1])
+    watch = Watch(training, args.out)
     (train_ours if training.contestant in OURS else train_peer)(training, watch)
     packages = (
         PACKAGES if training.contestant in OURS else (*PACKAGES, "stable-baselines3", "sbx-rl", "torch")

@@ -3,7 +3,6 @@
 import csv
 import dataclasses
 import json
-import math
 import time
 from pathlib import Path
 from typing import Any
@@ -198,25 +197,45 @@ def test_minutes_to_a_return_are_those_of_the_first_evaluation_that_passes_it(tm
     found = returns.table(tmp_path)
     assert found is not None and found.columns == ["task", "return", "gac-fast", "SBX SAC", "fastest peer"]
     rows = {row[1]: row[2:] for row in found.rows if row[0] == "Hopper-v4"}
-    assert rows[1_000] == ["3.0", "5.0 (one seed)", "1.7"]
-    assert rows[2_500] == ["> 10 (1 of 2 seeds)", "> 10 (0 of 1 seeds)", ""]
+    assert rows[1_000] == ["3.0 (2.0 to 4.0)", "5.0 (one seed)", "1.7"]
+    assert rows[2_500] == ["> 3.5 (1 of 2 seeds)", "> 5.0 (0 of 1 seeds)", ""]
     assert all(row[2:] == ["", "", ""] for row in found.rows if row[0] != "Hopper-v4")
     assert "a slow one" in found.note
 
 
-def test_the_fastest_peer_is_the_one_with_the_least_mean_given_up_counted_as_the_limit():
-    ours, never = {"gac-fast": [2.0, 3.0], "sac": [1.0, 1.0]}, math.inf
-    assert returns.ratio(ours | {"sbx-sac": [6.0, 9.0], "sb3-sac": [2.0, never]}) == "> 2.4"
-    assert returns.ratio(ours | {"sbx-sac": [4.0, 6.0], "sb3-sac": [9.0, never]}) == "2.0"
-    assert returns.ratio(ours) == "" and returns.ratio({"gac-fast": [2.0, never], "sbx-sac": [3.0]}) == ""
+def times(*minutes: float) -> list[returns.Time]:
+    """Negative minutes: given up after so many."""
+    return [returns.Time(abs(m), m > 0) for m in minutes]
+
+
+def test_the_fastest_peer_is_the_one_with_the_least_mean_given_up_counted_as_the_minutes_it_had():
+    ours = {"gac-fast": times(2.0, 3.0), "sac": times(1.0, 1.0)}
+    assert returns.ratio(ours | {"sbx-sac": times(6.0, 9.0), "sb3-sac": times(2.0, -10.0)}) == "> 2.4"
+    assert returns.ratio(ours | {"sbx-sac": times(4.0, 6.0), "sb3-sac": times(9.0, -10.0)}) == "2.0"
+    assert returns.ratio(ours) == ""
+    assert returns.ratio({"gac-fast": times(2.0, -9.0), "sbx-sac": times(3.0)}) == ""
 
 
 def test_the_record_of_a_training_names_its_machine():
     assert returns.machine()
 
 
-def test_a_training_ends_at_its_last_threshold_or_at_the_limit():
-    watch = returns.Watch(last=100.0)
-    assert watch.goes_on(60.0, 8_000, 99.0)
-    assert not watch.goes_on(120.0, 16_000, 100.0)
-    assert not returns.Watch(last=100.0).goes_on(60.0 * returns.LIMIT, 16_000, 0.0)
+def test_a_training_ends_at_its_last_threshold_or_at_the_limit(tmp_path: Path):
+    training = returns.Training("sbx-sac", "Hopper-v4", 0)
+    watch = returns.Watch(training, tmp_path)
+    assert watch.goes_on(60.0, 8_000, 2_499.0)
+    assert not watch.goes_on(120.0, 16_000, 2_500.0)
+    assert not returns.Watch(training, tmp_path).goes_on(60.0 * returns.LIMIT, 16_000, 0.0)
+
+
+def test_a_training_is_given_up_after_a_multiple_of_the_minutes_of_gac_fast_with_the_same_seed(
+    tmp_path: Path,
+):
+    watch = returns.Watch(returns.Training("sbx-sac", "Hopper-v4", 0), tmp_path)
+    write_training(tmp_path, "gac-fast", 10, [[0.1, 8_000, 2_600.0]])
+    assert watch.limit() == returns.LIMIT
+    write_training(tmp_path, "gac-fast", 0, [[1.0, 8_000, 1_000.0], [1.5, 16_000, 2_600.0]])
+    assert watch.limit() == 1.5 * returns.PATIENCE
+    assert watch.goes_on(60.0 * 4.4, 8_000, 0.0) and not watch.goes_on(60.0 * 4.5, 16_000, 0.0)
+    write_training(tmp_path, "gac-fast", 0, [[10.0, 8_000, 1_000.0]])
+    assert watch.limit() == returns.LIMIT
