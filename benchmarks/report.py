@@ -357,8 +357,10 @@ def write(folder: Path, page: Path) -> None:
         table = case_table(results, letter, folder / letter) if letter in results.cases else missing
         text = fill_in(text, letter, table)
     table = 'Not measured yet: `make bench CASES="i"`.'
-    if found := returns.table(folder / "returns"):
-        table = _table(folder / "i", "Time to a return", *found, {"return": ","})
+    if files := returns.load(folder / "returns"):
+        table = _table(folder / "i", "Time to a return", *returns.table(files), {"return": ","})
+        png, _ = returns.draw(files, folder / "i")
+        table += f"\n\n![Evaluations over minutes of training]({_link(png, page)})"
     text = fill_in(text, "i", table)
     figure = ""
     if results.measurements("a") or results.measurements("b"):

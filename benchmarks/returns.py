@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.peers_queue import work_off
 from geoact.config import REGISTRY
+from geoact.report.style import colors_of, drawing, new_figure, save_figure
 from geoact.report.tables import Value
 from geoact.storage.files import write_bytes
 
@@ -184,12 +185,19 @@ class Table(NamedTuple):
     note: str
 
 
-def table(folder: Path) -> Table | None:
-    """Minutes to each threshold, of everyone measured so far; None where nobody is."""
-    files = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
-    if not files:
-        return None
-    names = [c for c in (*OURS, *PEERS) if any(f["contestant"] == c for f in files)]
+def load(folder: Path) -> list[dict[str, Any]]:
+    """The records of all trainings measured so far."""
+    return [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
+
+
+def contestants(files: list[dict[str, Any]]) -> list[str]:
+    """Who is in these records."""
+    return [c for c in (*OURS, *PEERS) if any(f["contestant"] == c for f in files)]
+
+
+def table(files: list[dict[str, Any]]) -> Table:
+    """Minutes to each threshold."""
+    names = contestants(files)
     rows: list[list[Value]] = []
     for env, thresholds in THRESHOLDS.items():
         for threshold in thresholds:
@@ -236,6 +244,34 @@ def ratio(times: dict[str, list[Time]]) -> str:
 def mean_minutes(times: list[Time]) -> float:
     """The mean over seeds; with one that was given up it is more than that."""
     return statistics.mean(time.minutes for time in times)
+
+
+def draw(files: list[dict[str, Any]], stem: Path) -> list[Path]:
+    """Evaluations over minutes of training, a panel per task, a line per seed; the returns asked for are dotted."""
+    from matplotlib.lines import Line2D
+
+    names = contestants(files)
+    tasks = [env for env in THRESHOLDS if any(f["env"] == env for f in files)]
+    colors = colors_of(names)
+    lines = {name: "--" if name in PEERS else "-" for name in names}
+    with drawing():
+        figure = new_figure(3.2 * len(tasks) + 0.4, 3.4)
+        for panel, env in zip(figure.subplots(1, len(tasks), squeeze=False).ravel(), tasks):
+            for found in (f for name in names for f in files if (f["contestant"], f["env"]) == (name, env)):
+                minutes, _, returns = zip(*found["evaluations"])
+                name = found["contestant"]
+                panel.plot(minutes, returns, linestyle=lines[name], color=colors[name])
+            for threshold in THRESHOLDS[env]:
+                panel.axhline(threshold, color="black", linestyle=":", linewidth=0.8)
+            panel.set_title(env)
+            panel.set_xlabel("minutes of training on one core")
+            panel.set_xlim(0, None)
+        figure.axes[0].set_ylabel("deterministic evaluation")
+        handles = [Line2D([], [], color=colors[name], linestyle=lines[name]) for name in names]
+        figure.legend(
+            handles, [PEERS.get(n, n) for n in names], loc="outside lower center", ncols=min(len(names), 8)
+        )
+        return save_figure(figure, stem)
 
 
 def machine() -> str:

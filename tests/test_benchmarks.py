@@ -188,19 +188,20 @@ def write_training(folder: Path, contestant: str, seed: int, evaluations: list[l
 
 
 def test_minutes_to_a_return_are_those_of_the_first_evaluation_that_passes_it(tmp_path: Path):
-    assert returns.table(tmp_path) is None
     write_training(
         tmp_path, "gac-fast", 0, [[1.0, 8_000, 300.0], [2.0, 16_000, 1_000.0], [3.0, 24_000, 900.0]]
     )
     write_training(tmp_path, "gac-fast", 10, [[1.5, 8_000, 999.0], [4.0, 16_000, 2_600.0]])
     write_training(tmp_path, "sbx-sac", 0, [[5.0, 8_000, 1_200.0]])
-    found = returns.table(tmp_path)
-    assert found is not None and found.columns == ["task", "return", "gac-fast", "SBX SAC", "fastest peer"]
+    files = returns.load(tmp_path)
+    found = returns.table(files)
+    assert found.columns == ["task", "return", "gac-fast", "SBX SAC", "fastest peer"]
     rows = {row[1]: row[2:] for row in found.rows if row[0] == "Hopper-v4"}
     assert rows[1_000] == ["3.0 (2.0 to 4.0)", "5.0 (one seed)", "1.7"]
     assert rows[2_500] == ["> 3.5 (1 of 2 seeds)", "> 5.0 (0 of 1 seeds)", ""]
     assert all(row[2:] == ["", "", ""] for row in found.rows if row[0] != "Hopper-v4")
     assert "a slow one" in found.note
+    assert all(path.stat().st_size > 10_000 for path in returns.draw(files, tmp_path / "i"))
 
 
 def times(*minutes: float) -> list[returns.Time]:
