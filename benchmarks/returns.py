@@ -24,7 +24,7 @@ import time
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from benchmarks.peers_queue import work_off
 from geoact.config import REGISTRY
@@ -253,7 +253,7 @@ def draw(files: list[dict[str, Any]], stem: Path) -> list[Path]:
     names = contestants(files)
     tasks = [env for env in THRESHOLDS if any(f["env"] == env for f in files)]
     colors = colors_of(names)
-    lines = {name: "--" if name in PEERS else "-" for name in names}
+    lines: dict[str, Literal["-", "--"]] = {name: "--" if name in PEERS else "-" for name in names}
     with drawing():
         figure = new_figure(3.2 * len(tasks) + 0.4, 3.4)
         for panel, env in zip(figure.subplots(1, len(tasks), squeeze=False).ravel(), tasks):
