@@ -19,6 +19,7 @@ from benchmarks import returns
 from benchmarks.flops import flops, update_products
 from geoact.report.style import COLORS, drawing, new_figure, save_figure
 from geoact.report.tables import Value, write_table
+from geoact.storage.files import write_bytes
 
 ROOT = Path(__file__).parent.parent
 HALFCHEETAH = (17, 6)
@@ -276,6 +277,11 @@ def target_table(results: Results, stem: Path) -> str:
     return _table(stem, "Targets", columns, rows, "", formats)
 
 
+def minutes(files: list[dict[str, Any]], stem: Path) -> str:
+    """Minutes to a return (case i) in Markdown, and as CSV."""
+    return _table(stem, "Time to a return", *returns.table(files), {"return": ","})
+
+
 def _table(
     stem: Path,
     title: str,
@@ -348,8 +354,8 @@ def fill_in(page: str, part: str, text: str) -> str:
     return page
 
 
-def write(folder: Path, page: Path) -> None:
-    """Tables and figure from all results in a folder."""
+def write(folder: Path, page: Path, front: Path) -> None:
+    """Tables and figures from all results in a folder, onto the page; minutes to a return onto the front page, too."""
     results = Results(folder)
     text = fill_in(page.read_text(), "targets", target_table(results, folder / "targets"))
     for letter in VIEWS:
@@ -358,7 +364,8 @@ def write(folder: Path, page: Path) -> None:
         text = fill_in(text, letter, table)
     table = 'Not measured yet: `make bench CASES="i"`.'
     if files := returns.load(folder / "returns"):
-        table = _table(folder / "i", "Time to a return", *returns.table(files), {"return": ","})
+        table = minutes(files, folder / "i")
+        write_bytes(front, fill_in(front.read_text(), "i", table).encode())
         png, _ = returns.draw(files, folder / "i")
         table += f"\n\n![Evaluations over minutes of training]({_link(png, page)})"
     text = fill_in(text, "i", table)
@@ -374,4 +381,4 @@ def _link(path: Path, page: Path) -> str:
 
 
 if __name__ == "__main__":
-    write(ROOT / "benchmarks" / "results", ROOT / "docs" / "performance.md")
+    write(ROOT / "benchmarks" / "results", ROOT / "docs" / "performance.md", ROOT / "README.md")

@@ -197,12 +197,18 @@ def contestants(files: list[dict[str, Any]]) -> list[str]:
     return [c for c in (*OURS, *PEERS) if any(f["contestant"] == c for f in files)]
 
 
+def tasks_of(files: list[dict[str, Any]]) -> list[str]:
+    """What they were measured on."""
+    return [env for env in THRESHOLDS if any(f["env"] == env for f in files)]
+
+
 def table(files: list[dict[str, Any]]) -> Table:
     """Minutes to each threshold."""
     names = contestants(files)
+    measured = tasks_of(files)
     rows: list[list[Value]] = []
-    for env, thresholds in THRESHOLDS.items():
-        for threshold in thresholds:
+    for env in measured:
+        for threshold in THRESHOLDS[env]:
             times = {
                 name: [time_to(f, threshold) for f in files if (f["contestant"], f["env"]) == (name, env)]
                 for name in names
@@ -216,6 +222,8 @@ def table(files: list[dict[str, Any]]) -> Table:
         f"seed, or {LIMIT:g} where it did not get there. Last: how many times as long as {OURS[0]} the fastest of the "
         f"peers takes. Measured on {machines}."
     )
+    if missing := [env for env in THRESHOLDS if env not in measured]:
+        note += f" Not measured yet: {', '.join(missing)}."
     columns = ["task", "return", *(PEERS.get(name, name) for name in names), "fastest peer"]
     return Table(columns, rows, note)
 
@@ -253,7 +261,7 @@ def draw(files: list[dict[str, Any]], stem: Path) -> list[Path]:
     from matplotlib.lines import Line2D
 
     names = contestants(files)
-    tasks = [env for env in THRESHOLDS if any(f["env"] == env for f in files)]
+    tasks = tasks_of(files)
     colors = colors_of(names)
     lines: dict[str, Literal["-", "--"]] = {name: "--" if name in PEERS else "-" for name in names}
     with drawing():

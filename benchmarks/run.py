@@ -265,20 +265,13 @@ def measure(letter: str, case: Case) -> dict[str, Any]:
         "case": letter,
         "title": case.title,
         "date": time.strftime("%Y-%m-%d %H:%M"),
-        "cpu": cpu_model(),
+        "cpu": returns.machine(),
         "cores": list(ALL),
         "load_before": round(load, 2),
         "seconds_per_turn": case.seconds,
         "versions": {package: version(package) for package in PACKAGES},
         "groups": found,
     }
-
-
-def cpu_model() -> str:
-    lines = Path("/proc/cpuinfo").read_text().splitlines()
-    return next(
-        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown"
-    )
 
 
 class Parser(argparse.ArgumentParser):
@@ -297,10 +290,14 @@ def main() -> None:
         parser.error(f"unknown case {unknown[0]!r}: choose from {', '.join(known)}")
     if len(ALL) < 2:
         parser.error("two cores are compared with one: allow this process two")
-    results, page = ROOT / "benchmarks" / "results", ROOT / "docs" / "performance.md"
+    results, page, front = (
+        ROOT / "benchmarks" / "results",
+        ROOT / "docs" / "performance.md",
+        ROOT / "README.md",
+    )
     if args.quick:
         results = Path(tempfile.mkdtemp(prefix="bench-"))
-        page = Path(shutil.copy(page, results))
+        page, front = (Path(shutil.copy(each, results)) for each in (page, front))
     for letter in args.cases or CASES:
         if letter == "i":
             if failed := returns.measure(results / "returns", list(ALL)):
@@ -312,7 +309,7 @@ def main() -> None:
         results.mkdir(exist_ok=True)
         write_bytes(results / f"{letter}.json", (text + "\n").encode())
         say(f"{letter}: {results / letter}.json after {time.monotonic() - started:.0f} s")
-    report.write(results, page)
+    report.write(results, page, front)
     say(f"tables: {page}")
 
 

@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import json
+import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from geoact import algorithms, environments
 from geoact.config import defaults
 from geoact.transitions import row_width
 
-PAGE = Path(report.ROOT, "docs", "performance.md")
+PAGE, FRONT = Path(report.ROOT, "docs", "performance.md"), Path(report.ROOT, "README.md")
 
 
 def test_products_of_a_tiny_update_counted_by_hand():
@@ -98,11 +99,10 @@ def page(tmp_path: Path) -> str:
         Spec("jax", products, (1,), env): [0.008, 0.010],
     }
     _write(tmp_path, "b", {update: [0.010, 0.010], **bare}, {})
-    text = PAGE.read_text()
-    target = tmp_path / "performance.md"
-    target.write_text(text)
-    report.write(tmp_path, target)
+    target, front = (Path(shutil.copy(each, tmp_path)) for each in (PAGE, FRONT))
+    report.write(tmp_path, target, front)
     assert (tmp_path / "ratios.png").exists() and (tmp_path / "a.csv").exists()
+    assert front.read_text() == FRONT.read_text()  # minutes to a return were not measured
     return target.read_text()
 
 
@@ -199,8 +199,8 @@ def test_minutes_to_a_return_are_those_of_the_first_evaluation_that_passes_it(tm
     rows = {row[1]: row[2:] for row in found.rows if row[0] == "Hopper-v4"}
     assert rows[1_000] == ["3.0 (2.0 to 4.0)", "5.0 (one seed)", "1.7"]
     assert rows[2_500] == ["> 3.5 (1 of 2 seeds)", "> 5.0 (0 of 1 seeds)", ""]
-    assert all(row[2:] == ["", "", ""] for row in found.rows if row[0] != "Hopper-v4")
-    assert "a slow one" in found.note
+    assert {row[0] for row in found.rows} == {"Hopper-v4"}
+    assert "a slow one" in found.note and "Not measured yet: Walker2d-v4," in found.note
     assert all(path.stat().st_size > 10_000 for path in returns.draw(files, tmp_path / "i"))
 
 
@@ -215,6 +215,13 @@ def test_the_fastest_peer_is_the_one_with_the_least_mean_given_up_counted_as_the
     assert returns.ratio(ours | {"sbx-sac": times(4.0, 6.0), "sb3-sac": times(9.0, -10.0)}) == "2.0"
     assert returns.ratio(ours) == ""
     assert returns.ratio({"gac-fast": times(2.0, -9.0), "sbx-sac": times(3.0)}) == ""
+
+
+def test_the_minutes_on_both_pages_are_those_of_the_committed_trainings(tmp_path: Path):
+    files = returns.load(report.ROOT / "benchmarks" / "results" / "returns")
+    table = report.minutes(files, tmp_path / "i")
+    assert (tmp_path / "i.csv").read_text() == (report.ROOT / "benchmarks" / "results" / "i.csv").read_text()
+    assert all(f"<!-- bench i -->\n{table}\n" in page.read_text() for page in (PAGE, FRONT))
 
 
 def test_the_record_of_a_training_names_its_machine():

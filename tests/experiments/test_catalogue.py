@@ -134,6 +134,14 @@ def test_the_recipe_is_the_sum_of_its_ingredients() -> None:
     assert recipe["gac-entropy"].config() == plain
 
 
+def test_a_variant_of_the_recipe_with_larger_batches_is_shorter() -> None:
+    lengths = {label: variant.length for label, variant in EXPERIMENTS["recipe"].variants.items()}
+    larger = {label for label, length in lengths.items() if length == catalogue.BATCHES_OF_256}
+    alone = {label for label in lengths if label.startswith("only-")}
+    assert larger == {"no-small-batch", "gac-entropy"} | alone - {"only-small-batch"}
+    assert {lengths[label] for label in lengths.keys() - larger} == {1.0}
+
+
 def test_the_recipe_under_sac_has_the_same_critic() -> None:
     ours, twin = EXPERIMENTS["evidence"].variants["gac-fast"], EXPERIMENTS["evidence"].variants["sac-fast"]
     assert {name: getattr(ours.config(), name) for name in FAST} == FAST
