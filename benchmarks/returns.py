@@ -218,9 +218,9 @@ def table(files: list[dict[str, Any]]) -> Table:
     machines = " and ".join(sorted({f["machine"] for f in files}))
     note = (
         f"Minutes of training on one core, mean over the seeds {seeds} (in brackets: from the fastest to the slowest); "
-        f"with >: given up after {PATIENCE:g} times the minutes that {OURS[0]} took to the higher return with the same "
-        f"seed, or {LIMIT:g} where it did not get there. Last: how many times as long as {OURS[0]} the fastest of the "
-        f"peers takes. Measured on {machines}."
+        f"with >: not reached by then. Everyone is given up after {PATIENCE:g} times the minutes that {OURS[0]} took to "
+        f"the higher return with the same seed, or {LIMIT:g} where it did not get there. Last: how many times as long "
+        f"as {OURS[0]} the fastest of the peers takes. Measured on {machines}."
     )
     if missing := [env for env in THRESHOLDS if env not in measured]:
         note += f" Not measured yet: {', '.join(missing)}."
@@ -232,12 +232,15 @@ def cell(times: list[Time]) -> str:
     """Minutes of all seeds in one cell."""
     if not times:
         return ""
-    reached = sum(time.reached for time in times)
-    if reached < len(times):
-        return f"> {mean_minutes(times):.1f} ({reached} of {len(times)} seeds)"
-    minutes = [time.minutes for time in times]
-    spread = f"{min(minutes):.1f} to {max(minutes):.1f}" if len(times) > 1 else "one seed"
-    return f"{mean_minutes(times):.1f} ({spread})"
+    minutes, reached = [time.minutes for time in times], sum(time.reached for time in times)
+    more = "" if reached == len(times) else "> "
+    if len(times) == 1:
+        detail = " (one seed)"
+    elif 0 < reached < len(times):
+        detail = f" ({reached} of {len(times)} seeds)"
+    else:
+        detail = f" ({min(minutes):.1f} to {max(minutes):.1f})" if reached else ""
+    return f"{more}{mean_minutes(times):.1f}{detail}"
 
 
 def ratio(times: dict[str, list[Time]]) -> str:
@@ -278,9 +281,8 @@ def draw(files: list[dict[str, Any]], stem: Path) -> list[Path]:
             panel.set_xlim(0, None)
         figure.axes[0].set_ylabel("deterministic evaluation")
         handles = [Line2D([], [], color=colors[name], linestyle=lines[name]) for name in names]
-        figure.legend(
-            handles, [PEERS.get(n, n) for n in names], loc="outside lower center", ncols=min(len(names), 8)
-        )
+        labels = [PEERS.get(name, name) for name in names]
+        figure.legend(handles, labels, loc="outside lower center", ncols=max(2, 2 * len(tasks)))
         return save_figure(figure, stem)
 
 

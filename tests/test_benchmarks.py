@@ -198,7 +198,7 @@ def test_minutes_to_a_return_are_those_of_the_first_evaluation_that_passes_it(tm
     assert found.columns == ["task", "return", "gac-fast", "SBX SAC", "fastest peer"]
     rows = {row[1]: row[2:] for row in found.rows if row[0] == "Hopper-v4"}
     assert rows[1_000] == ["3.0 (2.0 to 4.0)", "5.0 (one seed)", "1.7"]
-    assert rows[2_500] == ["> 3.5 (1 of 2 seeds)", "> 5.0 (0 of 1 seeds)", ""]
+    assert rows[2_500] == ["> 3.5 (1 of 2 seeds)", "> 5.0 (one seed)", ""]
     assert {row[0] for row in found.rows} == {"Hopper-v4"}
     assert "a slow one" in found.note and "Not measured yet: Walker2d-v4," in found.note
     assert all(path.stat().st_size > 10_000 for path in returns.draw(files, tmp_path / "i"))
@@ -207,6 +207,13 @@ def test_minutes_to_a_return_are_those_of_the_first_evaluation_that_passes_it(tm
 def times(*minutes: float) -> list[returns.Time]:
     """Negative minutes: given up after so many."""
     return [returns.Time(abs(m), m > 0) for m in minutes]
+
+
+def test_a_cell_says_how_many_seeds_got_there():
+    assert returns.cell(times(2.0, 3.0)) == "2.5 (2.0 to 3.0)"
+    assert returns.cell(times(2.0, -3.0)) == "> 2.5 (1 of 2 seeds)"
+    assert returns.cell(times(-2.0, -3.0)) == "> 2.5"
+    assert returns.cell(times(-3.0)) == "> 3.0 (one seed)" and returns.cell([]) == ""
 
 
 def test_the_fastest_peer_is_the_one_with_the_least_mean_given_up_counted_as_the_minutes_it_had():
