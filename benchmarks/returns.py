@@ -218,9 +218,9 @@ def table(files: list[dict[str, Any]]) -> Table:
     machines = " and ".join(sorted({f["machine"] for f in files}))
     note = (
         f"Minutes of training on one core, mean over the seeds {seeds} (in brackets: from the fastest to the slowest); "
-        f"with >: not reached by then. Everyone is given up after {PATIENCE:g} times the minutes that {OURS[0]} took to "
-        f"the higher return with the same seed, or {LIMIT:g} where it did not get there. Last: how many times as long "
-        f"as {OURS[0]} the fastest of the peers takes. Measured on {machines}."
+        f"with >: not reached by then. A training is given up after {PATIENCE:g} times the minutes that {OURS[0]} "
+        f"took to the higher return with the same seed, or {LIMIT:g} where it did not get there. Last: how many times "
+        f"as long as {OURS[0]} the fastest of the peers takes. Measured on {machines}."
     )
     if missing := [env for env in THRESHOLDS if env not in measured]:
         note += f" Not measured yet: {', '.join(missing)}."
