@@ -8,6 +8,7 @@ final name is a finished run, so the same command continues where it was stopped
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -71,40 +72,45 @@ class Job(Protocol):
 
 
 def work_off(jobs: Sequence[Job], out: Path, cores: list[int]) -> list[str]:
-    """Do what is not there yet, one job per core at a time; the names of those that failed."""
+    """Do what is not there yet, one job per core at a time; the names of those that failed.
+
+    Asked to stop (Ctrl-C, SIGTERM), it ends the jobs under way and raises KeyboardInterrupt.
+    """
     out.mkdir(parents=True, exist_ok=True)
     waiting = [job for job in jobs if not (out / f"{job.name}.json").exists()]
     running: dict[int, tuple[Job, subprocess.Popen[bytes]]] = {}
     failed: list[str] = []
-    while waiting or running:
-        for core in cores:
-            if core in running and (code := running[core][1].poll()) is not None:
-                job, _ = running.pop(core)
-                print(f"{'finished' if code == 0 else 'failed'} {job.name}", flush=True)
-                failed += [job.name] if code else []
-            if core not in running and waiting:
-                job = waiting.pop(0)
-                with open(out / f".{job.name}.log", "wb") as log:
-                    process = subprocess.Popen(
-                        [
-                            "nice",
-                            "-n",
-                            "10",
-                            "taskset",
-                            "-c",
-                            str(core),
-                            sys.executable,
-                            "-m",
-                            *job.command(out),
-                        ],
-                        env={**os.environ, **ONE_THREAD},
-                        stdin=subprocess.DEVNULL,
-                        stdout=log,
-                        stderr=log,
-                    )
-                running[core] = job, process
-        time.sleep(0.5)
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        while waiting or running:
+            for core in cores:
+                if core in running and (code := running[core][1].poll()) is not None:
+                    job, _ = running.pop(core)
+                    print(f"{'finished' if code == 0 else 'failed'} {job.name}", flush=True)
+                    failed += [job.name] if code else []
+                if core not in running and waiting:
+                    job = waiting.pop(0)
+                    running[core] = job, begin(job, out, core)
+            time.sleep(0.5)
+    finally:
+        for _, process in running.values():
+            process.terminate()
+        for _, process in running.values():
+            process.wait()
+        signal.signal(signal.SIGTERM, before)
     return failed
+
+
+def begin(job: Job, out: Path, core: int) -> subprocess.Popen[bytes]:
+    """A job in a process of its own, on one core."""
+    with open(out / f".{job.name}.log", "wb") as log:
+        return subprocess.Popen(
+            ["nice", "-n", "10", "taskset", "-c", str(core), sys.executable, "-m", *job.command(out)],
+            env={**os.environ, **ONE_THREAD},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        )
 
 
 def main() -> int:

@@ -300,7 +300,11 @@ def main() -> None:
         page, front = (Path(shutil.copy(each, results)) for each in (page, front))
     for letter in args.cases or CASES:
         if letter == "i":
-            if failed := returns.measure(results / "returns", list(ALL)):
+            try:
+                failed = returns.measure(results / "returns", list(ALL))
+            except KeyboardInterrupt:
+                parser.exit(130, "stopped: the same command continues it\n")
+            if failed:
                 say(f"failed: {', '.join(failed)}: see the logs beside the results")
             continue
         case = quick(CASES[letter]) if args.quick else CASES[letter]

@@ -3,7 +3,11 @@
 import csv
 import dataclasses
 import json
+import os
 import shutil
+import subprocess
+import sys
+import textwrap
 import time
 from pathlib import Path
 from typing import Any
@@ -254,3 +258,35 @@ def test_a_training_is_given_up_after_a_multiple_of_the_minutes_of_gac_fast_with
     assert watch.goes_on(60.0 * 4.4, 8_000, 0.0) and not watch.goes_on(60.0 * 4.5, 16_000, 0.0)
     write_training(tmp_path, "gac-fast", 0, [[10.0, 8_000, 1_000.0]])
     assert watch.limit() == returns.LIMIT
+
+
+DRIVER = """
+    from pathlib import Path
+    from benchmarks.peers_queue import work_off
+
+    class Long:
+        name = "long"
+
+        def command(self, out):
+            begun = f"import os, pathlib, time; pathlib.Path({str(out / 'pid')!r}).write_text(str(os.getpid()))"
+            return ["timeit", "-n", "1", "-r", "1", f"{begun}; time.sleep(60)"]
+
+    work_off([Long()], Path.cwd(), [min(os.sched_getaffinity(0))])
+"""
+
+
+def test_a_driver_that_is_asked_to_stop_ends_its_trainings(tmp_path: Path):
+    code = "import os\n" + textwrap.dedent(DRIVER)
+    driver = subprocess.Popen(
+        [sys.executable, "-c", code], cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(report.ROOT)}
+    )
+    deadline, pid = time.monotonic() + 30, tmp_path / "pid"
+    while not (pid.exists() and pid.read_text()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    training = Path("/proc", pid.read_text())
+    assert training.exists()
+    driver.terminate()
+    assert driver.wait(30) != 0
+    while training.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not training.exists()

@@ -28,11 +28,24 @@ _OFF_POLICY: dict[str, Any] = _SMALL | {
     "learning_starts": 50,
 }
 _INGREDIENTS: dict[str, Any] = {
-    "critic": {"hidden_sizes": (16,), "layer_norm": True, "dropout": 0.01, "loss": "hl-gauss", "bins": 21},
+    "critic": {
+        "hidden_sizes": (16,),
+        "count": 3,
+        "target_subset": 2,
+        "actor_value": "mean",
+        "layer_norm": True,
+        "dropout": 0.01,
+        "loss": "hl-gauss",
+        "bins": 21,
+    },
+    "tau": 0.1,
+    "updates_per_step": 2,
     "n_step": 3,
+    "replay_recency": 2.0,
+    "noise_spread": 2.0,
     "normalize_obs": True,
     "normalize_reward": True,
-    "policy_delay": 2,
+    "policy_delay": 3,
     "policy_tau": 0.1,
     "practice_share": 0.3,
     "practice_steps": 15,
@@ -41,11 +54,15 @@ _INGREDIENTS: dict[str, Any] = {
     "critic_lr_halving": 50,
     "cool_down": 0.5,
 }
+_ENTROPY: dict[str, Any] = {"center_entropy": True, "alpha_init": 0.1, "alpha_unit": "reward"}
 SETTINGS: dict[str, dict[str, Any]] = {
     **dict.fromkeys(("gac", "sac", "td3"), _OFF_POLICY),
     "ppo": _SMALL | {"value_hidden_sizes": (16,), "rollout": 128, "epochs": 2, "minibatches": 4},
-    "gac+": _OFF_POLICY | _INGREDIENTS | {"exploration": "entropy", "center_entropy": True},
-    "sac+": _OFF_POLICY | _INGREDIENTS | {"center_entropy": True},
+    "gac+": _OFF_POLICY
+    | _INGREDIENTS
+    | _ENTROPY
+    | {"exploration": "entropy", "slack": 1, "entropy_of": "action", "clip_gradient": "inward"},
+    "sac+": _OFF_POLICY | _INGREDIENTS | _ENTROPY,
     "td3+": _OFF_POLICY | _INGREDIENTS,
 }
 """Small settings for each algorithm, so that a whole run takes seconds; with a +, every ingredient of the learners."""

@@ -1,11 +1,13 @@
 """A run that is interrupted and resumed ends exactly as one that was not."""
 
 import signal
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from geoact import environments
+from geoact.config import OffPolicyConfig, defaults
 from geoact.errors import InputError
 from geoact.storage.runs import Run
 from geoact.training import resuming
@@ -17,6 +19,15 @@ ALGORITHMS = [
     *("td3", "ppo"),
     *(pytest.param(name, marks=pytest.mark.slow) for name in ("gac", "sac", "gac+", "sac+", "td3+")),
 ]
+
+
+@pytest.mark.parametrize("name", [name for name in harness.SETTINGS if name.endswith("+")])
+def test_the_settings_with_a_plus_have_every_ingredient(name):
+    """What is said of them is said of every option of the learners: none of them is at its default."""
+    settings = harness.config(name).settings
+    plain = defaults(name.rstrip("+"))
+    same = {f.name for f in fields(OffPolicyConfig) if getattr(settings, f.name) == getattr(plain, f.name)}
+    assert same == {"gamma", "actor_lr", "critic_lr", "planned_updates"}
 
 
 def train_to(folder: Path, config, stop_at: int | None = None) -> Run:
