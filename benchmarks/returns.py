@@ -74,9 +74,12 @@ class Training:
 
 
 def trainings() -> list[Training]:
-    """All of them: task after task, so that a part compares everyone somewhere; gac-fast first, then the peers."""
+    """All of them, task after task and seed after seed, so that a part compares everyone somewhere.
+
+    gac-fast comes first, then the peers.
+    """
     order = (OURS[0], *PEERS, *OURS[1:])
-    return [Training(name, env, seed) for env in THRESHOLDS for name in order for seed in SEEDS]
+    return [Training(name, env, seed) for env in THRESHOLDS for seed in SEEDS for name in order]
 
 
 class Watch:
@@ -220,7 +223,8 @@ def table(files: list[dict[str, Any]]) -> Table:
         f"Minutes of training on one core, mean over the seeds {seeds} (in brackets: from the fastest to the slowest); "
         f"with >: not reached by then. A training is given up after {PATIENCE:g} times the minutes that {OURS[0]} "
         f"took to the higher return with the same seed, or {LIMIT:g} where it did not get there. Last: how many times "
-        f"as long as {OURS[0]} the fastest of the peers takes. Measured on {machines}."
+        f"as long as {OURS[0]} the fastest of the peers takes. Measured on {machines}: a task on one machine, "
+        "different tasks perhaps on faster and slower ones, so minutes are to be compared within a row."
     )
     if missing := [env for env in THRESHOLDS if env not in measured]:
         note += f" Not measured yet: {', '.join(missing)}."
@@ -287,11 +291,13 @@ def draw(files: list[dict[str, Any]], stem: Path) -> list[Path]:
 
 
 def machine() -> str:
-    """The processor's name, where the system tells it: minutes are of a machine."""
+    """The processor, as far as the system tells it: minutes are of a machine, and virtual ones share their names."""
     with contextlib.suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
+        lines = Path("/proc/cpuinfo").read_text().partition("\n\n")[0].splitlines()
+        facts = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        if name := facts.get("model name"):
+            exact = [f"{key} {facts[key]}" for key in ("cpu family", "model") if key in facts]
+            return f"{name} ({', '.join(exact)})" if exact else name
     return platform.processor() or platform.machine()
 
 

@@ -16,11 +16,12 @@ import jax
 import numpy as np
 import pytest
 
-from benchmarks import baselines, report, returns, run, worker
+from benchmarks import baselines, lengths, report, returns, run, worker
 from benchmarks.cases import CASES, Case, Spec, quick
 from benchmarks.flops import flops, update_products
 from geoact import algorithms, environments
-from geoact.config import defaults
+from geoact.config import SACConfig, defaults
+from geoact.experiments.catalogue import EXPERIMENTS
 from geoact.transitions import row_width
 
 PAGE, FRONT = Path(report.ROOT, "docs", "performance.md"), Path(report.ROOT, "README.md")
@@ -290,3 +291,21 @@ def test_a_driver_that_is_asked_to_stop_ends_its_trainings(tmp_path: Path):
     while training.exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not training.exists()
+
+
+def test_runs_of_equal_duration_worked_out_by_hand():
+    settings = SACConfig(learning_starts=5_000)
+    seconds = lengths.duration(40_000, settings, idle=1.0, busy=3.0)
+    assert seconds == 5_000 * 1.0 + 35_000 * 3.0
+    length = lengths.equal_length(40_000, settings, 1.0, 6.0, seconds)
+    assert length == pytest.approx(
+        0.55, abs=1e-3
+    )  # 22,000: a fifth of it warms up, 4,400 + 17,600 * 6 = 110,000
+    assert lengths.equal_length(40_000, settings, 1.0, 3.0, seconds) == pytest.approx(1.0, abs=1e-3)
+
+
+@pytest.mark.parametrize("name", lengths.NAMES)
+def test_variants_have_the_lengths_that_were_measured(name: str):
+    measured = json.loads(lengths.OUT.read_text())[name]
+    there = {label: variant.length for label, variant in EXPERIMENTS[name].variants.items()}
+    assert there == {label: row["length"] for label, row in measured.items()}

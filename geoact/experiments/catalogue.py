@@ -207,15 +207,26 @@ def _settings_of(config: AlgorithmConfig, names: tuple[str, ...]) -> Settings:
     return {name: every[name] for name in names}
 
 
-BATCHES_OF_256 = 0.75
-"""Length of a run of `recipe` with batches of 256 in the core time that the recipe takes with its batches of 128."""
-
-
-def _in_equal_time(variant: Variant) -> Variant:
-    """A variant of the recipe as long as the whole in core time: a batch twice as large costs more per update."""
-    config = variant.config()
-    assert isinstance(config, OffPolicyConfig)
-    return dataclasses.replace(variant, length=BATCHES_OF_256) if config.batch_size == 256 else variant
+IN_EQUAL_TIME = {
+    "no-normalization": 1.03,
+    "no-layer-norm": 1.08,
+    "no-fast-target": 0.98,
+    "no-three-steps": 1.01,
+    "no-short-replay": 0.99,
+    "no-small-batch": 0.6,
+    "no-steadiness": 0.96,
+    "only-normalization": 0.7,
+    "only-layer-norm": 0.66,
+    "only-fast-target": 0.71,
+    "only-three-steps": 0.73,
+    "only-short-replay": 0.74,
+    "only-small-batch": 1.21,
+    "only-steadiness": 0.73,
+    "only-geometry": 0.7,
+    "gac-entropy": 0.74,
+}
+"""Lengths of the variants of `recipe` that take as much core time as the whole, where they are not as long: a batch of
+256 costs more per update than one of 128 (benchmarks/lengths.py, results/sweeps/lengths.json)."""
 
 
 def _recipe() -> dict[str, Variant]:
@@ -230,7 +241,10 @@ def _recipe() -> dict[str, Variant]:
         for label, names in INGREDIENTS.items()
     }
     every = whole | without | alone | {"gac-entropy": Variant("gac", {"exploration": "entropy"})}
-    return {label: _in_equal_time(variant) for label, variant in every.items()}
+    return {
+        label: dataclasses.replace(variant, length=IN_EQUAL_TIME.get(label, 1.0))
+        for label, variant in every.items()
+    }
 
 
 EXPERIMENTS = {
@@ -382,18 +396,17 @@ EXPERIMENTS = {
             "growing",
             "gac-fast made larger, at equal core time",
             _tasks(REDUCED, "HalfCheetah-v4", "Walker2d-v4"),
-            # Lengths in as much core time, by the cost of their vector steps with updates and, for the first 5,000,
-            # without; the table shows the minutes that it took.
+            # Lengths in as much core time (benchmarks/lengths.py, results/sweeps/lengths.json).
             {
                 "gac-fast": Variant("gac-fast"),
                 "width-512": Variant(
                     "gac-fast",
                     {"actor": {"hidden_sizes": (512, 512)}, "critic": {"hidden_sizes": (512, 512)}},
-                    length=0.48,
+                    length=0.36,
                 ),
-                "batch-256": Variant("gac-fast", {"batch_size": 256}, length=0.72),
-                "environments-16": Variant("gac-fast", length=0.92, num_envs=16),
-                "updates-2": Variant("gac-fast", {"updates_per_step": 2}, length=0.67),
+                "batch-256": Variant("gac-fast", {"batch_size": 256}, length=0.65),
+                "environments-16": Variant("gac-fast", length=0.89, num_envs=16),
+                "updates-2": Variant("gac-fast", {"updates_per_step": 2}, length=0.64),
             },
             seeds=(0, 10),
             in_order=True,
