@@ -23,6 +23,15 @@ _LARGEST_WHOLE = 2**63
 """Beyond it nothing can be counted."""
 
 
+DERIVED = {"derived": True}
+"""Metadata of a field that follows from others: part of what a run writes down, and nothing to choose."""
+
+
+def choices(kind: Any) -> list[dataclasses.Field[Any]]:
+    """The fields of a dataclass (or of a record of one) that a user may choose."""
+    return [field for field in dataclasses.fields(kind) if not field.metadata.get("derived")]
+
+
 @functools.cache
 def hints(kind: type) -> dict[str, Any]:
     """The declared types of a dataclass's fields."""
@@ -141,9 +150,9 @@ def changed(record: T, changes: Mapping[str, Any], of: str) -> T:
 
 
 def differences(record: Any, usual: Any) -> dict[str, Any]:
-    """The fields that differ from another record of the same type, nested ones by dotted names."""
+    """The choices that differ from another record of the same type, nested ones by dotted names."""
     found: dict[str, Any] = {}
-    for name in hints(type(record)):
+    for name in (field.name for field in choices(record)):
         value, other = getattr(record, name), getattr(usual, name)
         if dataclasses.is_dataclass(value) and type(value) is type(other):
             found |= {f"{name}.{inner}": v for inner, v in differences(value, other).items()}

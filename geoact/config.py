@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
-from geoact.checks import changed, check, not_negative, positive, require, share, unknown
+from geoact.checks import DERIVED, changed, check, not_negative, positive, require, share, unknown
 from geoact.errors import InputError
 from geoact.policies import (
     DeterministicHead,
@@ -152,8 +152,8 @@ class OffPolicyConfig(AlgorithmConfig):
     cool_down: float = 0.0
     """Share of the run, at its end, over which both learning rates fall to zero in a straight line. A run that is
     extended cools down at its new end."""
-    planned_updates: int | None = None
-    """Updates of the whole run, from which the cool-down counts back. Always by the run's length."""
+    planned_updates: int | None = dataclasses.field(default=None, metadata=DERIVED)
+    """Updates of the whole run, from which the cool-down counts back; by the run's length."""
     weight_decay: float = 0.0
     """Decoupled weight decay (AdamW) of the critics."""
     policy_delay: int = 1

@@ -4,23 +4,36 @@ Beyond tyro's own rules: whole numbers may be written 1e6 or 1_000_000, infinity
 that can be left open takes "none", and a flag that does not exist is answered with the nearest one that does.
 """
 
+import ast
 import contextlib
 import dataclasses
 import difflib
+import functools
+import inspect
 import io
 import math
 import re
+import textwrap
 import types
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import cleandoc
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import tyro
-from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
+from tyro.constructors import (
+    ConstructorRegistry,
+    PrimitiveConstructorSpec,
+    PrimitiveTypeInfo,
+    StructConstructorSpec,
+    StructFieldSpec,
+    StructTypeInfo,
+)
 
+from geoact.checks import choices
 from geoact.errors import InputError
 
 T = TypeVar("T")
@@ -90,7 +103,57 @@ def _registry() -> ConstructorRegistry:
             str_from_instance=lambda x: ["none" if x is None else str(x)],
         )
 
+    registry.struct_rule(_options)
     return registry
+
+
+def _options(info: StructTypeInfo) -> StructConstructorSpec | None:
+    """A dataclass: an option for each field that can be chosen, with its docstring as one paragraph."""
+    if not dataclasses.is_dataclass(info.type):
+        return None
+    hints = typing.get_type_hints(info.type, include_extras=True)
+    return StructConstructorSpec(
+        info.type,
+        tuple(
+            StructFieldSpec(
+                field.name,
+                hints[field.name],
+                _default(field, info.default),
+                functools.partial(_about, info.type, field.name),
+            )
+            for field in choices(info.type)
+        ),
+    )
+
+
+def _default(field: "dataclasses.Field[Any]", record: Any) -> Any:
+    """What a field has in the record that the options start from; without one, what it is made with."""
+    if dataclasses.is_dataclass(record):
+        return getattr(record, field.name)
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    return tyro.MISSING if field.default is dataclasses.MISSING else field.default
+
+
+def _about(kind: type, name: str) -> str | None:
+    """The docstring of a dataclass's field, its own or a parent's."""
+    return next((found[name] for found in map(_docstrings, kind.__mro__) if name in found), None)
+
+
+@functools.cache
+def _docstrings(kind: type) -> dict[str, str]:
+    """The docstrings of the fields that a dataclass itself declares, each as one line."""
+    if not dataclasses.is_dataclass(kind):
+        return {}
+    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+    assert isinstance(definition, ast.ClassDef)
+    return {
+        field.target.id: " ".join(text.split())
+        for field, below in pairwise(definition.body)
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+        if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)
+        if isinstance(text := below.value.value, str)
+    }
 
 
 def _choice(values: tuple[Any, ...]) -> PrimitiveConstructorSpec[Any]:
@@ -211,7 +274,7 @@ def flags(kind: type, prefix: str = "", pairs: bool = False) -> Flags:
     """
     found: Flags = {} if prefix else {"--help": ()}
     hints = typing.get_type_hints(kind, include_extras=True)
-    for field in dataclasses.fields(kind):
+    for field in choices(kind):
         notes = getattr(hints[field.name], "__metadata__", ())
         hint = hints[field.name].__origin__ if notes else hints[field.name]
         if tyro.conf.Positional in notes or tyro.conf.Suppress in notes:

@@ -148,8 +148,8 @@ def command(config: RunConfig, action_dim: int) -> str:
     words = ["geoact", "train", config.env, "--algorithm", config.algorithm]
     words += ["--timesteps", str(config.timesteps), "--seed", str(config.seed)]
     for name, value in differences(config, default).items():
-        if name in ("timesteps", "seed", "env_given", "settings.planned_updates"):
-            continue  # said already, no option, or a consequence of the others
+        if name in ("timesteps", "seed", "env_given"):
+            continue  # said already, or no option
         group, dot, flag = name.removeprefix("settings.").replace("_", "-").rpartition(".")
         if isinstance(value, bool):
             words.append(f"--{group}{dot}{flag}" if value else f"--{group}{dot}no-{flag}")

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from geoact.checks import fits, spell
+from geoact.checks import choices, fits, spell
 from geoact.config import (
     DEFAULT_ALGORITHM,
     AlgorithmConfig,
@@ -116,7 +116,7 @@ def _read_toml(path: Path) -> RunFile:
 def changed(record: T, given: Mapping[str, Any], at: tuple[str, ...], refuse: Refuse) -> T:
     """The record with some of its fields changed, groups of them by tables within the table."""
     hints = typing.get_type_hints(type(record))
-    known = [field.name for field in dataclasses.fields(record)]  # type: ignore[arg-type]
+    known = [field.name for field in choices(record)]
     values: dict[str, Any] = {}
     for key, value in given.items():
         keys = (*at, key)
@@ -155,7 +155,7 @@ def write(config: RunConfig) -> str:
 
 
 def _table(record: Any, usual: Any, name: str) -> list[str]:
-    fields = [field.name for field in dataclasses.fields(record)]
+    fields = [field.name for field in choices(record)]
     groups = [field for field in fields if dataclasses.is_dataclass(getattr(record, field))]
     lines = ["", f"[{name}]", *_lines(record, usual, [field for field in fields if field not in groups])]
     for group in groups:

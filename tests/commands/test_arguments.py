@@ -4,13 +4,14 @@ import os
 import pty
 import subprocess
 import sys
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
 import pytest
 from tyro.conf import Positional, arg
 
+from geoact.checks import DERIVED
 from geoact.commands import _arguments
 from geoact.errors import InputError
 
@@ -20,7 +21,10 @@ class Inner:
     """A group."""
 
     wide: bool = False
-    """Whether it is wide."""
+    """Whether it is wide,
+    or not."""
+    area: int | None = field(default=None, metadata=DERIVED)
+    """By how wide it is."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,17 @@ def test_complaints(words, sentence):
     with pytest.raises(InputError) as caught:
         parse(*words)
     assert str(caught.value) == sentence
+
+
+def test_help_is_one_paragraph_per_option_and_has_no_more_than_can_be_chosen(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    with pytest.raises(SystemExit):
+        parse("--help")
+    said = capsys.readouterr().out
+    assert "Whether it is wide, or not. (default: False)" in said and "How far." in said
+    assert "area" not in said
+    with pytest.raises(InputError, match=r"unknown option --inner\.area"):
+        parse("it", "--inner.area", "3")
 
 
 def test_flags():
