@@ -151,13 +151,14 @@ def notes(experiment: Experiment, groups: Groups, skipped: list[str]) -> list[st
     counts = {len(group.scores(kind)) for group in groups.values() for kind in KINDS} - {0}
     if counts:
         seeds = str(min(counts)) if len(counts) == 1 else f"{min(counts)} to {max(counts)}"
-        lines.append(f"{seeds} seeds per entry: enough to see large differences, not to rank close ones.")
+        word = "seed" if max(counts) == 1 else "seeds"
+        lines.append(f"{seeds} {word} per entry: enough to see large differences, not to rank close ones.")
     lines += [f"{task.name}: {task.note}." for task in experiment.tasks if task.note]
     absent = missing_runs(experiment, groups)
     planned = len(groups) * len(experiment.seeds)
     if absent:
         number = sum(len(missing_seeds(experiment, group)) for group in groups.values())
-        listed = "; ".join(f"{where}: {', '.join(tasks)}" for where, tasks in absent.items())
+        listed = "; ".join(f"{what}: {', '.join(labels)}" for what, labels in absent.items())
         lines.append(
             f"Missing ({number} of {planned} runs; geoact sweep {experiment.name} makes them): {listed}."
         )
@@ -190,13 +191,19 @@ def missing_seeds(experiment: Experiment, group: RunGroup) -> list[str]:
 
 
 def missing_runs(experiment: Experiment, groups: Groups) -> dict[str, list[str]]:
-    """`label, seeds 0 and 10` -> the tasks on which exactly these seeds of it have not finished."""
+    """`seeds 0 and 10 on walker-run` -> the variants that lack exactly these seeds exactly there."""
     absent: dict[str, list[str]] = {}
-    for (task, label), group in sorted(groups.items(), key=lambda item: item[0][1]):
-        if seeds := missing_seeds(experiment, group):
-            some = len(seeds) < len(experiment.seeds)
-            which = f"seed{'s' if len(seeds) > 1 else ''} {' and '.join(seeds)}" if some else "all seeds"
-            absent.setdefault(f"{label}, {which}", []).append(task)
+    for label, variant in experiment.variants.items():
+        planned = [task.name for task in experiment.tasks if variant.on(task)]
+        lacking: dict[str, list[str]] = {}
+        for task in planned:
+            if (task, label) in groups and (seeds := missing_seeds(experiment, groups[task, label])):
+                some = len(seeds) < len(experiment.seeds)
+                which = f"seed{'s' if len(seeds) > 1 else ''} {' and '.join(seeds)}" if some else "all seeds"
+                lacking.setdefault(which, []).append(task)
+        for which, tasks in lacking.items():
+            where = "all tasks" if tasks == planned else ", ".join(tasks)
+            absent.setdefault(f"{which} on {where}", []).append(label)
     return absent
 
 

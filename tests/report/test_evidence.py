@@ -55,14 +55,16 @@ def test_the_table_by_hand(folder: Path) -> None:
     assert rows["walker-run"]["gac"] == "40.00 ± 0.00 / 300 ± 0 (n=2)"  # by gac-scale, as the notes say
     text = (folder / "evidence.md").read_text()
     assert "gac is gac-scale on walker-run" in text
-    assert "2 seeds per entry" in text
+    assert "- 2 seeds per entry" in text
     planned = sum(variant.on(task) for task in EVIDENCE.tasks for variant in EVIDENCE.variants.values())
     total = planned * len(EVIDENCE.seeds)
     assert (
         f"Missing ({total - 8} of {total} runs; geoact sweep evidence makes them): "
-        "gac, seed 42: HalfCheetah-v4; gac, all seeds: Walker2d-v4, Hopper-v4" in text
+        "seed 42 on HalfCheetah-v4: gac; all seeds on Walker2d-v4, Hopper-v4, Ant-v4, Humanoid-v4, Pusher-v4: gac; "
+        in text
     )
-    assert "sac, seed 42: HalfCheetah-v4, walker-run; sac, all seeds: Walker2d-v4" in text
+    assert "seed 42 on HalfCheetah-v4, walker-run: sac; all seeds on Walker2d-v4" in text
+    assert "all seeds on all tasks: gac-fast, sac-fast, td3, ppo, gac-entropy, gac-scale-entropy; " in text
 
 
 def test_methods_are_compared_over_both_suites(folder: Path) -> None:
