@@ -1,8 +1,9 @@
 """A method taken apart, or made larger: its variants beside it on several tasks, and what share of its return each has.
 
 The first variant of the experiment is the whole that all others are held against. A share is the ratio of the mean
-returns on a task, averaged over the tasks that both have finished. Beside it stand the core minutes that a run took,
-evaluations left out: variants that cost more per update are told apart from those that learn more.
+returns on a task, averaged over the tasks that both have finished; beside it, because one task with small returns can
+rule a mean of ratios, stands the probability that a run of the whole beats one of the variant. The core minutes that a
+run took, evaluations left out, tell variants that cost more per update apart from those that learn more.
 """
 
 from pathlib import Path
@@ -10,10 +11,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from geoact import statistics
 from geoact.experiments.catalogue import Experiment
 from geoact.report import evidence, style
 from geoact.report.collect import Score
-from geoact.report.comparison import KINDS, Groups
+from geoact.report.comparison import BOOTSTRAP_SEED, KINDS, Groups, enough_seeds
 from geoact.report.tables import Table, Value
 
 if TYPE_CHECKING:
@@ -37,18 +39,38 @@ def shares(experiment: Experiment, groups: Groups, label: str, kind: Score) -> d
     return found
 
 
+def odds(experiment: Experiment, groups: Groups, label: str, kind: Score) -> str:
+    """`0.75 (0.50 to 1.00)`: the probability that a run of the whole has the higher score on the same task."""
+    names = (next(iter(experiment.variants)), label)
+    tasks = [task.name for task in experiment.tasks if (task.name, label) in groups]
+    whole, mine = (
+        {task: list(groups[task, name].scores(kind).values()) for task in tasks if (task, name) in groups}
+        for name in names
+    )
+    both = [task for task in tasks if whole.get(task) and mine.get(task)]
+    if not both or label == names[0]:
+        return ""
+    scores = [{task: found[task] for task in both} for found in (whole, mine)]
+    better = statistics.bootstrap_interval(
+        statistics.probability_of_improvement, *scores, seed=BOOTSTRAP_SEED
+    )
+    interval = f" ({better.low:.2f} to {better.high:.2f})" if all(map(enough_seeds, scores)) else ""
+    return f"{better.estimate:.2f}{interval}"
+
+
 def table(experiment: Experiment, groups: Groups, skipped: list[str]) -> Table:
     """Variants down, tasks across."""
     whole = next(iter(experiment.variants))
     tasks = [task.name for task in experiment.tasks]
     columns = ["variant", *tasks, *(f"share of {whole}, {word}" for word in KINDS.values())]
-    columns += ["updates", "core minutes"]
+    columns += [*(f"P({whole} better), {word}" for word in KINDS.values()), "updates", "core minutes"]
     rows: list[list[Value]] = []
     for label in experiment.variants:
         row: list[Value] = [label, *(evidence.entry(groups.get((task, label))) for task in tasks)]
         for kind in KINDS:
             found = list(shares(experiment, groups, label, kind).values())
             row.append(f"{100 * float(np.mean(found)):.0f} %" if found else "")
+        row += [odds(experiment, groups, label, kind) for kind in KINDS]
         mine = [groups[task, label] for task in tasks if (task, label) in groups]
         updates, seconds = (
             [value for group in mine for value in group.at_end(column)]
@@ -60,6 +82,8 @@ def table(experiment: Experiment, groups: Groups, skipped: list[str]) -> Table:
     notes = [
         *evidence.notes(experiment, groups, skipped),
         f"Share: mean return over that of {whole} on the same task, averaged over the tasks where both are there. "
+        f"P: probability that a run of {whole} has the higher score than one of this variant on the same task, "
+        "averaged over these tasks, with its stratified bootstrap 95 % interval where every entry has two seeds. "
         "Updates and core minutes: of one run, mean over tasks and seeds; evaluations are not in the minutes.",
     ]
     formats = {"updates": ",", "core minutes": ".1f"}

@@ -56,6 +56,10 @@ def test_the_table_by_hand(folder: Path) -> None:
     assert without["Walker2d-v4"] == "500 ± 141 / 1,000 ± 0 (n=2)"
     assert without["share of gac-fast, training"] == "125 %"  # of 500/1,000 and 600/300
     assert without["share of gac-fast, evaluation"] == "75 %"  # of 1,000/2,000 and 1,000/1,000
+    # Walker2d: 900 and 1,100 beat 400 and 600; Hopper: 300 does not beat 600, and in evaluation it is a tie
+    assert without["P(gac-fast better), training"] == "0.50"  # no interval: Hopper has one seed
+    assert without["P(gac-fast better), evaluation"] == "0.75"
+    assert rows["gac-fast"]["P(gac-fast better), training"] == ""
     assert without["updates"] == "36,000"
     assert without["core minutes"] == "2.3"  # of 2, 3 and 2
     assert rows["gac-fast"]["share of gac-fast, training"] == "100 %"
