@@ -158,7 +158,11 @@ def notes(experiment: Experiment, groups: Groups, skipped: list[str]) -> list[st
     planned = len(groups) * len(experiment.seeds)
     if absent:
         number = sum(len(missing_seeds(experiment, group)) for group in groups.values())
-        listed = "; ".join(f"{what}: {', '.join(labels)}" for what, labels in absent.items())
+        everyone = list(experiment.variants)
+        listed = "; ".join(
+            f"{what}: {'all variants' if labels == everyone else ', '.join(labels)}"
+            for what, labels in absent.items()
+        )
         lines.append(
             f"Missing ({number} of {planned} runs; geoact sweep {experiment.name} makes them): {listed}."
         )

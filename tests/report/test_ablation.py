@@ -7,7 +7,7 @@ import pytest
 
 from geoact.config import RunConfig
 from geoact.experiments.catalogue import EXPERIMENTS
-from geoact.report import ablation
+from geoact.report import ablation, evidence
 from geoact.report.collect import collect, groups_of
 from geoact.storage import runs
 from tests.report.test_paper_tables import read_markdown
@@ -90,3 +90,8 @@ def test_a_variant_with_more_environments_has_only_runs_with_so_many(tmp_path: P
     assert groups[task.name, "gac-fast"].scores("eval") == {0: 8.0}
     assert groups[task.name, "environments-16"].scores("eval") == {0: 16.0}
     assert groups[task.name, "width-512"].runs == []
+
+
+def test_where_nobody_has_run_nobody_is_listed() -> None:
+    (line,) = [text for text in evidence.notes(RECIPE, groups_of(RECIPE, []), []) if "Missing" in text]
+    assert line.endswith("makes them): all seeds on all tasks: all variants.")

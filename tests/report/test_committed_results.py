@@ -8,6 +8,7 @@ import pytest
 
 from geoact.analysis import scales
 from geoact.analysis.reproduction import reproduce
+from geoact.experiments.catalogue import INGREDIENTS
 from geoact.report.comparison import compare_runs
 
 RESULTS = Path(__file__).parents[2] / "results"
@@ -75,6 +76,34 @@ def test_the_recipe_for_60_000_updates(tmp_path: Path) -> None:
         for row in ran
     ]
     assert table_of("docs/learning.md", "| task | training | evaluation | our aim |") == expected
+
+
+def reproduced(name: str, tmp_path: Path) -> dict[str, dict[str, str]]:
+    """The table of an experiment by its variants, after a look that it is what the committed runs make."""
+    written = reproduce(name, RESULTS / name, tmp_path).written
+    same(RESULTS / name, tmp_path, [path.name for path in written if path.suffix in (".md", ".csv")])
+    with (tmp_path / f"{name}.csv").open(newline="") as file:
+        return {row["variant"]: row for row in csv.DictReader(file)}
+
+
+def test_the_recipe_taken_apart(tmp_path: Path) -> None:
+    rows = reproduced("recipe", tmp_path)
+    shares, odds = (
+        [f"{what}, {kind}" for kind in ("training", "evaluation")]
+        for what in ("share of gac-fast", "P(gac-fast better)")
+    )
+    expected = [
+        [
+            ingredient.replace("-", " "),
+            *(rows[f"no-{ingredient}"][column] for column in shares),
+            *(rows[f"no-{ingredient}"][column].partition(" (")[0] for column in odds),
+            *(rows[f"only-{ingredient}"][column] for column in shares),
+        ]
+        for ingredient in INGREDIENTS
+    ]
+    expected.append(["all of them", *(rows["gac-entropy"][column] for column in shares)])
+    expected[-1] += [*(rows["gac-entropy"][column].partition(" (")[0] for column in odds), "100 %", "100 %"]
+    assert table_of("docs/learning.md", "| ingredient | without it: training |") == expected
 
 
 def table_of(page: str, heading: str) -> list[list[str]]:
