@@ -106,6 +106,21 @@ def test_the_recipe_taken_apart(tmp_path: Path) -> None:
     assert table_of("docs/learning.md", "| ingredient | without it: training |") == expected
 
 
+def test_the_recipe_made_larger(tmp_path: Path) -> None:
+    expected = [
+        [
+            row["variant"],
+            row["HalfCheetah-v4"],
+            row["Walker2d-v4"],
+            row["share of gac-fast, training"],
+            row["share of gac-fast, evaluation"],
+            f"{int(row['updates']):,}",
+        ]
+        for row in reproduced("growing", tmp_path).values()
+    ]
+    assert table_of("docs/learning.md", "| variant | HalfCheetah-v4 | Walker2d-v4 |") == expected
+
+
 def table_of(page: str, heading: str) -> list[list[str]]:
     """The rows of a table on a page, without what is bold in them."""
     lines = (RESULTS.parent / page).read_text().splitlines()
