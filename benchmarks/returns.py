@@ -223,8 +223,8 @@ def table(files: list[dict[str, Any]]) -> Table:
         f"Minutes of training on one core, mean over the seeds {seeds} (in brackets: from the fastest to the slowest); "
         f"with >: not reached by then. A training is given up after {PATIENCE:g} times the minutes that {OURS[0]} "
         f"took to the higher return with the same seed, or {LIMIT:g} where it did not get there. Last: how many times "
-        f"as long as {OURS[0]} the fastest of the peers takes. Measured on {machines}: a task on one machine, "
-        "different tasks perhaps on faster and slower ones, so minutes are to be compared within a row."
+        f"as long as {OURS[0]} the fastest of the peers takes. Measured on {machines}: everyone with a seed on a task "
+        "on one machine, others perhaps on faster and slower ones, so minutes are to be compared within a row."
     )
     if missing := [env for env in THRESHOLDS if env not in measured]:
         note += f" Not measured yet: {', '.join(missing)}."
