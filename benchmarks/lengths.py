@@ -95,10 +95,10 @@ def measure(name: str) -> dict[str, Any]:
 def main() -> None:
     backend.set_threads(1)
     before = os.getloadavg()[0]
-    result = {"task": TASK, "load_average_before": before} | {name: measure(name) for name in NAMES}
-    OUT.write_text(json.dumps(result, indent=2) + "\n")
-    for name in NAMES:
-        for label, row in result[name].items():
+    found = {name: measure(name) for name in NAMES}
+    OUT.write_text(json.dumps({"task": TASK, "load_average_before": before, **found}, indent=2) + "\n")
+    for name, variants in found.items():
+        for label, row in variants.items():
             busy = statistics.median(row["learning_ms"])
             print(f"{name:<8} {label:<22} {busy:7.3f} ms   length {row['length']:.2f}")
 
