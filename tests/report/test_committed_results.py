@@ -58,11 +58,17 @@ def test_the_papers_first_tables_come_from_the_evidence(name: str, tmp_path: Pat
     same(RESULTS / name, tmp_path, [path.name for path in written if path.suffix in (".md", ".csv")])
 
 
+def reproduced(name: str, tmp_path: Path) -> list[dict[str, str]]:
+    """The rows of an experiment's table, after a look that it is what the committed runs make."""
+    written = reproduce(name, RESULTS / name, tmp_path).written
+    same(RESULTS / name, tmp_path, [path.name for path in written if path.suffix in (".md", ".csv")])
+    with (tmp_path / f"{name}.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
 def test_the_recipe_for_60_000_updates(tmp_path: Path) -> None:
-    written = reproduce("fast", RESULTS / "fast", tmp_path).written
-    same(RESULTS / "fast", tmp_path, [path.name for path in written if path.suffix in (".md", ".csv")])
-    with (tmp_path / "fast.csv").open(newline="") as file:
-        ran = [row for row in csv.DictReader(file) if row["method"] == "gac-fast" and row["training, end"]]
+    rows = reproduced("fast", tmp_path)
+    ran = [row for row in rows if row["method"] == "gac-fast" and row["training, end"]]
     expected = [
         [
             row["task"],
@@ -78,16 +84,8 @@ def test_the_recipe_for_60_000_updates(tmp_path: Path) -> None:
     assert table_of("docs/learning.md", "| task | training | evaluation | our aim |") == expected
 
 
-def reproduced(name: str, tmp_path: Path) -> dict[str, dict[str, str]]:
-    """The table of an experiment by its variants, after a look that it is what the committed runs make."""
-    written = reproduce(name, RESULTS / name, tmp_path).written
-    same(RESULTS / name, tmp_path, [path.name for path in written if path.suffix in (".md", ".csv")])
-    with (tmp_path / f"{name}.csv").open(newline="") as file:
-        return {row["variant"]: row for row in csv.DictReader(file)}
-
-
 def test_the_recipe_taken_apart(tmp_path: Path) -> None:
-    rows = reproduced("recipe", tmp_path)
+    rows = {row["variant"]: row for row in reproduced("recipe", tmp_path)}
     shares, odds = (
         [f"{what}, {kind}" for kind in ("training", "evaluation")]
         for what in ("share of gac-fast", "P(gac-fast better)")
@@ -116,7 +114,7 @@ def test_the_recipe_made_larger(tmp_path: Path) -> None:
             row["share of gac-fast, evaluation"],
             f"{int(row['updates']):,}",
         ]
-        for row in reproduced("growing", tmp_path).values()
+        for row in reproduced("growing", tmp_path)
     ]
     assert table_of("docs/learning.md", "| variant | HalfCheetah-v4 | Walker2d-v4 |") == expected
 
