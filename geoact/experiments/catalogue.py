@@ -365,8 +365,10 @@ EXPERIMENTS = {
         ),
         Experiment(
             "fast",
-            "gac-fast and its critic under SAC for 60,000 updates on all twelve tasks",
-            _tasks(65_000, *_INTEREST),
+            "gac-fast and its critic under SAC for 60,000 updates on five tasks, 100,000 on the others",
+            # On the first five it is known what we aim at after 60,000 updates (report/milestones.py).
+            _tasks(65_000, *_INTEREST[:4], "dm_control/quadruped-walk")
+            + _tasks(105_000, *(env for env in _INTEREST[4:] if env != "dm_control/quadruped-walk")),
             {"gac-fast": Variant("gac-fast"), "sac-fast": Variant("sac-fast")},
             seeds=(0, 10),
             evaluations=13,  # one per 5,000 updates

@@ -139,10 +139,8 @@ def table(experiment: Experiment, groups: Groups, skipped: list[str]) -> Table:
         f"Training: {SCORES['training']}. Evaluation: {experiment.eval_episodes} deterministic episodes. Mean ± sample "
         f"standard deviation over n seeds ({seeds} here); compared with the paper's is the mean over seeds. "
         f"After {MILESTONE:,} updates: the nearest evaluation, at most {NEAR:,} away, and what we aim at there.",
-        "The paper's number is a training return, after as many updates as vector steps. "
-        + "; ".join(
-            f"Ours: {total:,} transitions, {-(-total // envs):,} vector steps" for total, envs in budgets
-        )
+        "The paper's number is a training return, after as many updates as vector steps. Ours: "
+        + "; ".join(f"{total:,} transitions, {-(-total // envs):,} vector steps" for total, envs in budgets)
         + ".",
         "Core hours: of one run, evaluations left out, the least of the seeds (a busy machine takes longer); then what "
         "the paper's length would take at this speed. Runs of different machines may stand side by side.",
