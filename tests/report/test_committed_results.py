@@ -52,6 +52,11 @@ def test_tables_that_share_runs_with_the_evidence(name: str, tmp_path: Path) -> 
     )
 
 
+def test_walker2d(tmp_path: Path) -> None:
+    compare_runs([RESULTS / "walker2d"], tmp_path)
+    same(RESULTS / "walker2d", tmp_path, ["comparison_details.md", "comparison_details.csv"])
+
+
 @pytest.mark.parametrize("name", ["table1", "table2"])
 def test_the_papers_first_tables_come_from_the_evidence(name: str, tmp_path: Path) -> None:
     written = reproduce(name, RESULTS / "evidence", tmp_path).written
