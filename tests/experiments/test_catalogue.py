@@ -10,7 +10,7 @@ from geoact.experiments import catalogue, run_file
 from geoact.experiments.catalogue import EXPERIMENTS, MUJOCO, ExperimentTask, Variant
 from geoact.experiments.paper_numbers import paper_numbers
 from geoact.experiments.sweep import Selection, plan_sweep
-from geoact.report.milestones import MILESTONE
+from geoact.report.milestones import AIMS, MILESTONE
 from geoact.training.session import due
 
 ROOT = Path(__file__).parents[2]
@@ -146,6 +146,14 @@ def test_the_recipe_under_sac_has_the_same_critic() -> None:
     ours, twin = EXPERIMENTS["evidence"].variants["gac-fast"], EXPERIMENTS["evidence"].variants["sac-fast"]
     assert {name: getattr(ours.config(), name) for name in FAST} == FAST
     assert {name: getattr(twin.config(), name) for name in FAST} == FAST
+
+
+def test_what_is_aimed_at_is_where_runs_of_60_000_updates_end() -> None:
+    lengths = {
+        task.name: task.vector_steps - 5_000 for task in EXPERIMENTS["fast"].tasks
+    }  # after the warm-up
+    assert {name for name, updates in lengths.items() if updates == MILESTONE} == set(AIMS)
+    assert set(lengths.values()) == {MILESTONE, 100_000} and len(lengths) == 12
 
 
 def test_the_recipe_makes_60_000_updates_and_in_the_evidence_as_many_as_gac() -> None:
